@@ -123,6 +123,7 @@ check: install ## lint, types, layers and words
 	$(BIN)/mypy --strict deploy
 	$(BIN)/lint-imports --no-cache
 	PYTHONPATH=tools $(BIN)/python -m recallog_tools.prose
+	PYTHONPATH=tools $(BIN)/python -m recallog_tools.names
 
 generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
 	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.generate

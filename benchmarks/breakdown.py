@@ -76,7 +76,7 @@ async def _steps(home: Home) -> dict[str, float]:
     async for batch in home.ledger.read(0, checkpoint.offset + 1, end):
         laps.lap("ledger read")
         changes = await folded.fold(generation, batch)
-        linked, block_ends = chain.extended(checkpoint.chain, batch)
+        linked, block_ends = chain.extend_chain(checkpoint.chain, batch)
         changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep)
         laps.lap("chain")
         new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16, linked)
@@ -109,7 +109,7 @@ class TimedFold:
 
     async def fold(self, generation: Generation, batch: Batch) -> Changes:
         """The changes of a batch. Rows are fetched, runs that lacked them are applied again, and all of it counts."""
-        records = self._fold.decoded(batch)
+        records = self._fold.decode(batch)
         self._laps.lap("decode")
         self._applied = 0.0
         changes, count = await self._fold.process(records, self._rows, partial(self._fetch, generation))

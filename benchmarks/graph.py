@@ -40,7 +40,7 @@ async def measure(setup: Setup) -> list[Measure]:
                     asked = _name(rng.randrange(_HUBS if number % 5 == 0 else entities))
                     began = time.perf_counter()
                     reading = ReadSession(home.store, 0, generation)
-                    await by_entities.ranked(reading, _SPACE, _AGENT, f"what do we know of {asked}?", limit=limit)
+                    await by_entities.rank_entries(reading, _SPACE, _AGENT, f"what do we know of {asked}?", limit=limit)
                     taken.append(time.perf_counter() - began)
             cuts = quantiles(taken, n=100)
             measures += [

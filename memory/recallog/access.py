@@ -51,7 +51,7 @@ Verdict = TypeVar("Verdict")
 class Observer(Protocol):
     """Sees the answers to the calls of one memory, and may publish events about them later."""
 
-    def answered(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
+    def observe(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
         """Called with each answer; `operation` is the qualified name."""
 
     async def flush(self) -> None:
@@ -160,11 +160,11 @@ class MemoryAccess(Host):
         self.check_open()
         if asker.name not in self._askers:
             given = self.given.get(asker.name)
-            self._askers[asker.name] = self._made(asker) if given is None else given
+            self._askers[asker.name] = self._make_view(asker) if given is None else given
         found: Asked = self._askers[asker.name]
         return found
 
-    def _made(self, asker: "Asker[Asked]") -> "Asked":
+    def _make_view(self, asker: "Asker[Asked]") -> "Asked":
         if self.chat_model is not None:
             return asker.by_model(self.chat_model)
         from recallog.reactors import model_settings
@@ -275,12 +275,12 @@ class MemoryAccess(Host):
             with made_from(of_events):
                 return await self.components.append(with_rules, appended)
         except SourcesErased:
-            if not (repeated := await self._repeated(derived)):
+            if not (repeated := await self._find_repeated(derived)):
                 raise
         with made_from({name: of_event for name, of_event in of_events.items() if name not in repeated}):
             return await self.components.append(with_rules, appended)
 
-    async def _repeated(self, events: Iterable[Event]) -> set[tuple[str, str]]:
+    async def _find_repeated(self, events: Iterable[Event]) -> set[tuple[str, str]]:
         """The spaces and ids of the events that are in the ledger: one that was erased with its sources may be sent
         again."""
         names = [(each.space, each.id) for each in events]
@@ -318,7 +318,7 @@ class MemoryAccess(Host):
         """The answer of `handler` about an agent. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import AgentReading
 
-        return await self._routed(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
+        return await self._route(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
 
     async def of_space(
         self,
@@ -332,9 +332,9 @@ class MemoryAccess(Host):
         """The answer of `handler` about a space. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import SpaceReading
 
-        return await self._routed(space, at, SpaceReading, handler, *further, **more)
+        return await self._route(space, at, SpaceReading, handler, *further, **more)
 
-    def _routed(
+    def _route(
         self,
         space: str,
         at: At,
@@ -391,9 +391,9 @@ class MemoryAccess(Host):
             return self._on_served_index(call)
         if not operation.uses_index or operation.asks & call.facade._own_parts or self.served_home is None:
             return None
-        return self._delegated(call, self.served_home)
+        return self._delegate(call, self.served_home)
 
-    async def _delegated(self, call: Call, home: "Path") -> Any:
+    async def _delegate(self, call: Call, home: "Path") -> Any:
         """The answer of the process that serves the index, or without an index if it cannot answer.
 
         With `wait_index`, only that process answers, once its index has processed the whole ledger. If
@@ -407,7 +407,7 @@ class MemoryAccess(Host):
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
         waits = bool(call.arguments.get("wait_index"))
 
-        async def served() -> Any:
+        async def serve() -> Any:
             progress = call.callbacks.get("progress", self.progress)
             answer = await remote.call(home, self._message(call), progress, deadline_seconds, patient=waits)
             if writes:
@@ -417,9 +417,9 @@ class MemoryAccess(Host):
             return operation.from_json(answer)
 
         if not waits:
-            return await delegation.answer(served, call.execute)
+            return await delegation.answer(serve, call.execute)
         partition = await self.memory.admin.partition_of(call.arguments["space"])
-        return await delegation.answer_after(partial(self.memory.catch_up_index, partition=partition), served)
+        return await delegation.answer_after(partial(self.memory.catch_up_index, partition=partition), serve)
 
     def _on_served_index(self, call: Call) -> Awaitable[Any] | None:
         """The answer of the process that serves the index, which is started; None if there is none to start, or if the
@@ -431,16 +431,16 @@ class MemoryAccess(Host):
         if not is_about_index or not isinstance(index, ServedIndex):
             return None
 
-        async def served() -> Any:
+        async def serve() -> Any:
             await index.start()
             progress = call.callbacks.get("progress")
             answer = await remote.call(index.home, self._message(call), progress, index.deadline_seconds, patient=True)
             return call.operation.from_json(answer)
 
-        return served()
+        return serve()
 
     def _message(self, call: Call) -> messages.Perform:
-        asked = delegation.encoded(call.arguments)
+        asked = delegation.encode(call.arguments)
         scrub = "" if self.settings is None else self.settings.scrub
         return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models, scrub)
 
@@ -448,7 +448,7 @@ class MemoryAccess(Host):
         """Count the entries in an answer as read, and tell the caller of an agent that is probably misspelt."""
         operation, valid = call.operation, call.arguments
         for observer in self.observers:
-            observer.answered(operation.qualified_name, valid, answer)
+            observer.observe(operation.qualified_name, valid, answer)
         if operation.read_only and valid.get("agent") is not None and getattr(answer, "known", True) is False:
             await self._tell_agent(valid["space"], valid["agent"])
 

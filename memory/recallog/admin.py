@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.operations import parameters
-from recallog.operations.facade import Facade, checked, operation
+from recallog.operations.facade import Facade, check_arguments, operation
 from recallog.operations.operation import Scope
 from recallog_schemas import Event, Position, limits, views
 from recallog_schemas.errors import (
@@ -68,13 +68,13 @@ class Admin(Facade):
         """
         await queries.status.check_ready(self._components)
 
-    @checked
+    @check_arguments
     async def partition_of(self, space: parameters.Space) -> int:
         """The partition that holds the events of `space`."""
         await self._components.ledger.open()
         return self._components.ledger.partition_of(space)
 
-    @checked
+    @check_arguments
     async def records(
         self,
         start: parameters.FirstPosition = None,
@@ -105,7 +105,7 @@ class Admin(Facade):
             async for batch in self._components.ledger.read(partition, start_offset, end_offset, space=space):
                 yield batch
 
-    @checked
+    @check_arguments
     async def known_positions(self, events: parameters.ManyEvents) -> dict[tuple[str, str], Position]:
         """The positions of the events that have the ids of `events`, by space and id, for a ledger that stores repeats.
 
@@ -172,7 +172,7 @@ class Admin(Facade):
             except _INDEX_UNUSABLE as error:
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
-        return queries.verification.combined(reports)
+        return queries.verification.combine_reports(reports)
 
     @operation(example="recallog verify --repair", scope=Scope.OPERATE, idempotent=True, command="verify --repair")
     async def repair(self, *, progress: parameters.Report = None) -> "RepairReport":

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
     from recallog_streams.keys.sealing_keys import SealingKeys
-    from recallog_streams.parallel.partitions import Opened
+    from recallog_streams.parallel.partitions import WorkerParts
     from recallog_streams.tracing import Tracing
 
 REACTORS = "reactors"
@@ -126,17 +126,19 @@ def compose(
         index=_index(settings, ledger, database, embedder, models),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
-        processed=processed if tracing is None else _traced(processed, tracing),
+        processed=processed if tracing is None else _trace_batches(processed, tracing),
         elsewhere=partial(compose, settings.model_copy(update={"index": "off"}), own, models=models),
     )
 
 
-def _traced(processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing") -> Callable[[ProcessedBatch], None]:
+def _trace_batches(
+    processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing"
+) -> Callable[[ProcessedBatch], None]:
     """`processed`, which also adds the span of each batch."""
 
     def both(batch: ProcessedBatch) -> None:
         if batch.outcome is Outcome.APPLIED:
-            tracing.folded(batch.partition, batch.records, batch.seconds, batch.traceparents)
+            tracing.add_span(batch.partition, batch.records, batch.seconds, batch.traceparents)
         if processed is not None:
             processed(batch)
 
@@ -164,7 +166,7 @@ def assemble(
 
     Raises `ProjectionError` for a projection whose name is invalid or used twice.
     """
-    chosen = model.chosen(models)
+    chosen = model.choose_models(models)
     added = [(projection, each) for each in chosen if not each.is_built_in for projection in each.projections()]
     names = [projection.name for projection in (*own, *(projection for projection, _ in added))]
     for name in names:
@@ -178,7 +180,7 @@ def assemble(
         name: str, namespace: str, make: Callable[[], Sequence[Projection]], of_models: "Sequence[Model]" = ()
     ) -> ProjectionGroup:
         store, projections = stores(namespace), make()
-        report = None if processed is None else partial(_named, processed, name)
+        report = None if processed is None else partial(_report_batch, processed, name)
         drop = "recallog rebuild --drop" + (" --projections module:name" if namespace else "")
         builder = Projector(ledger, store, projections, processed=report, drop=drop)
         access: ViewAccess
@@ -186,7 +188,7 @@ def assemble(
             access = WaitForWorkers(builder, after_wait_seconds)
         else:
             access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace), drop=drop), projections)
-        make_elsewhere = partial(_make_with_models, make) if kinds.registered() else make
+        make_elsewhere = partial(_make_with_models, make) if kinds.list_registered() else make
         erase = [each.erase for each in of_models if each.erase is not None]
         open_ = None if elsewhere is None else partial(_opened_elsewhere, elsewhere, name)
         return ProjectionGroup(name, store, projections, builder, access, make_elsewhere, open_, erase)
@@ -207,25 +209,25 @@ def assemble(
 
 def _make_with_models(make: Callable[[], Sequence[Projection]]) -> Sequence[Projection]:
     """The projections in a process that does not have the kinds of the installed models yet."""
-    model.installed()
+    model.load_installed()
     return make()
 
 
 @asynccontextmanager
-async def _opened_elsewhere(make: Callable[[], Components], name: str) -> "AsyncIterator[Opened]":
+async def _opened_elsewhere(make: Callable[[], Components], name: str) -> "AsyncIterator[WorkerParts]":
     """The group `name` in another process."""
-    from recallog_streams.parallel.partitions import Opened
+    from recallog_streams.parallel.partitions import WorkerParts
 
     components = make()
     try:
         await components.ledger.open()
         (group,) = (each for each in components.groups() if each.name == name)
-        yield Opened(group.builder, group.projections)
+        yield WorkerParts(group.builder, group.projections)
     finally:
         await components.close()
 
 
-def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: ProcessedBatch) -> None:
+def _report_batch(processed: Callable[[ProcessedBatch], None], views: str, batch: ProcessedBatch) -> None:
     """Report a batch with the name of its views, which their projector does not know."""
     processed(replace(batch, views=views))
 
@@ -264,8 +266,8 @@ def _factory(group: str, url: str, named: str = "") -> Callable[..., Any]:
     scheme = _scheme_of(url)
     target = _OWN[group].get(scheme)
     if target is not None:
-        with extras.needed("cluster"):
-            return cast("Callable[..., Any]", plugins.imported(target))
+        with extras.import_extra("cluster"):
+            return cast("Callable[..., Any]", plugins.import_object(target))
     factory: Callable[..., Any] | None = plugins.load(group, scheme)
     if factory is None:
         named = named or group
@@ -409,12 +411,12 @@ def _engine(settings: Settings, url: str) -> "Callable[[], Engine]":
             return lambda: cast("Engine", _factory(plugins.ENGINES, url)(url, adapter_settings(settings)))
         return partial(_factory(plugins.ENGINES, url), url, adapter_settings(settings))
 
-    def opened() -> "Engine":
+    def open_engine() -> "Engine":
         from recallog_projections.index.engines.edge import EdgeEngine
 
         return EdgeEngine(settings.home / layout.INDEX_ENGINE)
 
-    return opened
+    return open_engine
 
 
 def _embedder(settings: Settings, name: str) -> "Embedder":

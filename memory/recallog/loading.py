@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def reactors(names: Sequence[str]) -> "list[Reactor]":
-    """The reactors that `names` lead to, each `module:name`. See `_loaded`; each kind of triggers has one."""
-    found = [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
+    """The reactors that `names` lead to, each `module:name`. See `_load_named`; each kind of triggers has one."""
+    found = [each for name in names for each in _load_named("--reactors", name, "reactor", _is_reactor)]
     for kind, count in Counter(kind for reactor in found for kind in reactor.kinds).items():
         if count > 1:
             raise SettingsError(f"--reactors: {count} of them answer {kind}; each kind of trigger has one reactor")
@@ -23,12 +23,12 @@ def reactors(names: Sequence[str]) -> "list[Reactor]":
 
 
 def projections(names: str | None) -> list[Projection]:
-    """The projections that `names` lead to, each `module:name`, separated by commas. See `_loaded`."""
+    """The projections that `names` lead to, each `module:name`, separated by commas. See `_load_named`."""
     listed = [name.strip() for name in (names or "").split(",") if name.strip()]
-    return [each for name in listed for each in _loaded("RECALLOG_PROJECTIONS", name, "projection", _is_projection)]
+    return [each for name in listed for each in _load_named("RECALLOG_PROJECTIONS", name, "projection", _is_projection)]
 
 
-def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:
+def _load_named(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:
     """What `spec` names: a class or a function, which is called without arguments, an object, or a list of these.
 
     The module is also looked for in the working directory. Raises `SettingsError`.
@@ -42,7 +42,7 @@ def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool])
         found: Any = importlib.import_module(module)
         for attribute in name.split("."):
             found = getattr(found, attribute)
-        made = [_made(each, is_one) for each in (found if isinstance(found, list | tuple) else [found])]
+        made = [_call_factory(each, is_one) for each in (found if isinstance(found, list | tuple) else [found])]
     except Exception as error:  # code of users may raise anything
         raise SettingsError(f"{option} {spec}: {type(error).__name__}: {error}") from error
     flat = [each for one in made for each in (one if isinstance(one, list | tuple) else [one])]
@@ -52,7 +52,7 @@ def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool])
     return flat
 
 
-def _made(found: Any, is_one: Callable[[object], bool]) -> Any:
+def _call_factory(found: Any, is_one: Callable[[object], bool]) -> Any:
     return found() if isinstance(found, type) or (callable(found) and not is_one(found)) else found
 
 

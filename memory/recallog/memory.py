@@ -14,7 +14,7 @@ from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
 from recallog.operations.configuration import AgentOptions, SpaceOptions
-from recallog.operations.facade import Facade, checked, operation
+from recallog.operations.facade import Facade, check_arguments, operation
 from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
 from recallog.operations.parameters import At, EndOptions, Filters, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
@@ -23,7 +23,7 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position, limits, names, views
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, RecallogError
 from recallog_streams import positions
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
 
 else:
-    Parts = model.main_facade(model.installed())
+    Parts = model.main_facade(model.load_installed())
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -98,7 +98,7 @@ class Memory(Parts):
     positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
-    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, **model.facades(model.installed())}
+    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, **model.facades(model.load_installed())}
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -130,7 +130,7 @@ class Memory(Parts):
         _check_index(index)
         _check_reactors(reactors)
         given = {"reflector": reflector, "extractor": extractor, "synthesizer": synthesizer, "summarizer": summarizer}
-        chosen = model.chosen(models)
+        chosen = model.choose_models(models)
         self._access = MemoryAccess(components, progress, self, self._wake_reactor)
         self._access.chat_model = chat_model
         self._access.given = given
@@ -203,7 +203,7 @@ class Memory(Parts):
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
         _check_given(projections, progress, embedder)
 
-        def composed() -> "Components":
+        def compose() -> "Components":
             from recallog import composition
 
             return composition.compose(settings, projections, embedder=embedder, models=models)
@@ -211,7 +211,7 @@ class Memory(Parts):
         # A query may be answered by another process, and then needs no components here.
         is_served = settings.serves_index and not projections and embedder is None and models is None
         memory = cls._having(models)(
-            composed if is_served else composed(),
+            compose if is_served else compose(),
             progress=progress,
             reactors=reactors,
             chat_model=chat_model,
@@ -273,7 +273,7 @@ class Memory(Parts):
         """This class with the facades of `models`; None: those that it has."""
         if models is None:
             return cls
-        facades = {"admin": Admin, **model.facades(model.checked(models))}
+        facades = {"admin": Admin, **model.facades(model.check_models(models))}
         return type(cls.__name__, (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__, "facades": facades})
 
     async def __aenter__(self) -> Self:
@@ -504,7 +504,7 @@ class Memory(Parts):
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
 
-    @checked
+    @check_arguments
     async def keep_reacting(
         self, space: parameters.OneSpace, on_error: Annotated[Callable[[RecallogError], float], IN_PROCESS]
     ) -> None:
@@ -514,7 +514,7 @@ class Memory(Parts):
         """
         await self._own_reactor().run(space, on_error)
 
-    @checked
+    @check_arguments
     async def answer_due(
         self, space: parameters.Space, agent: parameters.Agent, trigger: parameters.TriggerId
     ) -> "Reaction | None":
@@ -529,7 +529,7 @@ class Memory(Parts):
         """The reactor that answers triggers of a kind; None if there is none."""
         return self._own_reactor().answers.reactor_of(kind)
 
-    @checked
+    @check_arguments
     async def tick(self, now: parameters.PresentTime) -> int:
         """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
         has happened since. Returns the number of spaces. A space without events for 30 days gets none.
@@ -538,7 +538,7 @@ class Memory(Parts):
 
     # Consumers
 
-    @checked
+    @check_arguments
     async def catch_up(self, *, own: bool = True, partition: parameters.Partition = None) -> None:
         """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
@@ -551,7 +551,7 @@ class Memory(Parts):
             for group in groups:
                 await group.access.catch_up(last.partition, last, self._access.progress)
 
-        await gathered(of_partition, await self._last_positions(partition))
+        await gather_limited(of_partition, await self._last_positions(partition))
 
     @operation(example="recallog episodic village baker --as-of 0:120", gen_ai=GenAi.SEARCH, records="memories")
     async def episodic(
@@ -770,7 +770,7 @@ class Memory(Parts):
                 wait_index=wait_index,
                 **options,
             )
-            return await retrieval.reranker.reranked(self._reranker, found, top_k)
+            return await retrieval.reranker.rerank(self._reranker, found, top_k)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
         weights = retrieval.preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
@@ -820,7 +820,7 @@ class Memory(Parts):
         """
         return await self._access.of_agent(space, agent, at, queries.previews.entries, ids)
 
-    @checked
+    @check_arguments
     async def catch_up_index(
         self, progress: parameters.Report = None, *, partition: parameters.Partition = None
     ) -> None:
@@ -950,7 +950,7 @@ class Memory(Parts):
         declared = await self._access.router.of_all(queries.spaces.declared_kinds)
         return views.Catalogue.page(declared, limit, cursor)
 
-    @checked
+    @check_arguments
     async def row(
         self,
         table: parameters.OwnTable[Row],
@@ -966,7 +966,7 @@ class Memory(Parts):
 
         return await self._access.of_views(table, space, at, query)
 
-    @checked
+    @check_arguments
     async def log_entries(
         self,
         log: parameters.OwnLog[Row],

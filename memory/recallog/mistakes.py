@@ -42,7 +42,7 @@ def is_plain(event: Event) -> bool:
     return event.kind in kinds.CATALOGUE and event.payload.keys() <= _fields(event.kind)
 
 
-@kinds.cached
+@kinds.cache_by_catalogue
 def near_kind(kind: str) -> str | None:
     """The kind of the catalogue that a kind was probably meant to be; None if it is one, or unlike all."""
     if kind in kinds.CATALOGUE:
@@ -53,7 +53,7 @@ def near_kind(kind: str) -> str | None:
     return known if best else None
 
 
-@kinds.cached
+@kinds.cache_by_catalogue
 def near_field(kind: str, name: str) -> str | None:
     """The field of a kind's payload that a field was probably meant to be."""
     return next(iter(get_close_matches(name, _fields(kind), 1, _SIMILAR)), None)
@@ -66,7 +66,7 @@ def near_agent(name: str, known: Iterable[str]) -> str | None:
     return by_folded[similar[0]] if similar else None
 
 
-@kinds.cached
+@kinds.cache_by_catalogue
 def _fields(kind: str) -> frozenset[str]:
     return frozenset(kinds.CATALOGUE[kind].payload.model_fields) if kind in kinds.CATALOGUE else frozenset()
 

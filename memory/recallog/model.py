@@ -87,8 +87,8 @@ def _operations(models: "Sequence[Model]") -> "list[type[FacadePart]]":
 
 
 def documents(given: "Sequence[Model] | None" = None) -> "dict[str, DocumentMaker]":
-    """The document makers of models that are not built in, by the names of the models. See `chosen`."""
-    return {each.name: each.documents() for each in chosen(given) if each.documents is not None}
+    """The document makers of models that are not built in, by the names of the models. See `choose_models`."""
+    return {each.name: each.documents() for each in choose_models(given) if each.documents is not None}
 
 
 @cache
@@ -98,17 +98,17 @@ def built_in() -> "tuple[Model, ...]":
 
 
 @cache
-def installed() -> "tuple[Model, ...]":
+def load_installed() -> "tuple[Model, ...]":
     """The built-in models, and those of installed packages. Raises `SettingsError` for one that cannot be imported."""
-    return checked([*built_in(), *plugins.load_all(plugins.MODELS)])
+    return check_models([*built_in(), *plugins.load_all(plugins.MODELS)])
 
 
-def chosen(given: "Sequence[Model] | None") -> "tuple[Model, ...]":
-    """The models of a memory: those that a program gives, else all that are installed. Raises as `checked`."""
-    return installed() if given is None else checked(given)
+def choose_models(given: "Sequence[Model] | None") -> "tuple[Model, ...]":
+    """The models of a memory: those that a program gives, else all that are installed. Raises as `check_models`."""
+    return load_installed() if given is None else check_models(given)
 
 
-def checked(given: "Sequence[Model]") -> "tuple[Model, ...]":
+def check_models(given: "Sequence[Model]") -> "tuple[Model, ...]":
     """`given`, each model after those that it is built on. Their kinds are registered.
 
     Raises `SettingsError` for two of one name, for a model that lacks one that it is built on, and for a kind that

@@ -56,8 +56,8 @@ class LoopMemory(AnsweredMemory):
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
         return await self._access.router.of_partition(partition, partial(due.due_by_count, spaces=spaces))
 
-    async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
-        return await self._access.router.of_partition(partition, partial(due.scheduled, spaces=spaces))
+    async def find_scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
+        return await self._access.router.of_partition(partition, partial(due.find_scheduled, spaces=spaces))
 
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
         views = self._groups[group]
@@ -66,7 +66,7 @@ class LoopMemory(AnsweredMemory):
         page = await self._access.router.of_partition(partition, partial(due.work, after=after), views)
         return DueWork(page.items, page.last)
 
-    async def processed(self, partition: int) -> int:
+    async def read_processed(self, partition: int) -> int:
         async def query(reading: ReadSession) -> int:
             return (await reading.snapshot()).processed
 

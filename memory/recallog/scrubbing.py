@@ -21,7 +21,7 @@ from recallog_schemas import Event, kinds
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.kinds.payload import Encoded
 from recallog_schemas.names import OneForm
-from recallog_schemas.views import counted
+from recallog_schemas.views import count_noun
 
 Counts = Mapping[str, int]
 """How many were replaced, by their sort."""
@@ -113,7 +113,7 @@ class Scrubber:
     def scrub(self, text: str) -> tuple[str, Counts]:
         """The text with everything replaced, and how many replacements."""
         counts: Counter[str] = Counter()
-        return self._scrubbed(text, counts), counts
+        return self._scrub_text(text, counts), counts
 
     def scrub_value(self, value: Any) -> tuple[Any, Counts]:
         """A JSON value whose strings are scrubbed; the names of the fields of objects stay."""
@@ -143,30 +143,30 @@ class Scrubber:
 
     def _value(self, value: Any, counts: Counter[str]) -> Any:
         if isinstance(value, str):
-            return self._scrubbed(value, counts)
+            return self._scrub_text(value, counts)
         if isinstance(value, Mapping):
             return {name: self._value(each, counts) for name, each in value.items()}
         return [self._value(each, counts) for each in value] if isinstance(value, list | tuple) else value
 
-    def _scrubbed(self, text: str, counts: Counter[str]) -> str:
+    def _scrub_text(self, text: str, counts: Counter[str]) -> str:
         for sort in self.sorts:
             for shape in shapes()[sort]:
                 if shape.needle in text:
-                    text = _replaced(text, sort, shape, counts)
+                    text = _replace_matches(text, sort, shape, counts)
         return text
 
 
 def _tell(counts: Counts) -> None:
     if counts:
-        notices.tell("scrub", f"replaced before it was stored: {described(counts)}")
+        notices.tell("scrub", f"replaced before it was stored: {describe_counts(counts)}")
 
 
-def described(counts: Counts) -> str:
+def describe_counts(counts: Counts) -> str:
     """The counts in words: `2 secrets, 1 e-mail address`."""
-    return ", ".join(counted(count, *_NOUNS[sort]) for sort, count in sorted(counts.items()) if count)
+    return ", ".join(count_noun(count, *_NOUNS[sort]) for sort, count in sorted(counts.items()) if count)
 
 
-def _replaced(text: str, sort: str, shape: Shape, counts: Counter[str]) -> str:
+def _replace_matches(text: str, sort: str, shape: Shape, counts: Counter[str]) -> str:
     def replacement(found: re.Match[str]) -> str:
         if not shape.accepts(found):
             return found[0]

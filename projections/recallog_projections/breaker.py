@@ -46,9 +46,9 @@ class Attempt:
         self.end()
         if self.timeout.when() is not None and not self.silent:
             self.timeout.reschedule(None)
-        self._timer = self._loop.call_later(self.deadline_seconds, self._passed)
+        self._timer = self._loop.call_later(self.deadline_seconds, self._close_breaker)
 
-    def _passed(self) -> None:
+    def _close_breaker(self) -> None:
         self.timeout.reschedule(self._loop.time() + _GRACE_SECONDS)
 
     def end(self) -> None:
@@ -136,13 +136,13 @@ class Breaker:
         except Exception as error:
             attempt.failed = attempt.silent or isinstance(error, self._failures)
             if attempt.silent:
-                raise self._failed(f"has said nothing for {attempt.deadline_seconds:g} s", answers) from error
+                raise self._note_failure(f"has said nothing for {attempt.deadline_seconds:g} s", answers) from error
             if attempt.failed:
-                raise self._failed(self._reason_of(error), answers) from error
-            self._answered()
+                raise self._note_failure(self._reason_of(error), answers) from error
+            self._note_answer()
             raise
         else:
-            self._answered()
+            self._note_answer()
         finally:
             attempt.end()
             if self._probe is attempt:  # also if it was cancelled: the next call is then made
@@ -163,12 +163,12 @@ class Breaker:
         while self._reason is not None and (now() < self._open_until or self._probe is not None) and now() < give_up:
             await asyncio.sleep(_PATIENT_POLL_SECONDS)
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         self._answers += 1
         self._reason = None
         self._outage_is_logged = False
 
-    def _failed(self, reason: str, answers_before: int) -> RecallogError:
+    def _note_failure(self, reason: str, answers_before: int) -> RecallogError:
         if self._answers == answers_before:
             self._reason = reason
             self._open_until = asyncio.get_running_loop().time() + self._open_seconds

@@ -31,7 +31,7 @@ def tell(area: str, message: str) -> None:
 
 
 @contextmanager
-def told() -> Iterator[list[str]]:
+def collect_notices() -> Iterator[list[str]]:
     """Collect the notices within it, for a door that answers them: the log of a server has no names of its clients."""
     messages: list[str] = []
     token = _told.set(messages)

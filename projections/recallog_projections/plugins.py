@@ -83,10 +83,10 @@ def load(group: str, name: str) -> Any | None:
     if len(found) > 1:
         named = ", ".join(sorted(entry.value for entry in found))
         raise SettingsError(f"{name}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
-    return _loaded(found[0])
+    return _load_entry(found[0])
 
 
-def imported(target: str) -> Any:
+def import_object(target: str) -> Any:
     """The object that `module:name` names, as in an entry point. Raises `ModuleNotFoundError`."""
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)
@@ -98,7 +98,7 @@ def load_all(group: str) -> list[Any]:
         return []
     from importlib.metadata import entry_points
 
-    return [_loaded(each) for each in sorted(entry_points(group=group), key=lambda entry: entry.name)]
+    return [_load_entry(each) for each in sorted(entry_points(group=group), key=lambda entry: entry.name)]
 
 
 def _may_be_registered(group: str) -> bool:
@@ -114,7 +114,7 @@ def _may_be_registered(group: str) -> bool:
     return False
 
 
-def _loaded(entry: "EntryPoint") -> Any:
+def _load_entry(entry: "EntryPoint") -> Any:
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:

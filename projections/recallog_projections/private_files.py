@@ -93,7 +93,7 @@ class LockHeld(Exception):
 
 
 @contextmanager
-def locked(path: Path, wait_seconds: float = 0) -> Iterator[None]:
+def hold_lock(path: Path, wait_seconds: float = 0) -> Iterator[None]:
     """Hold the lock at `path`. Raises `LockHeld` if somebody else has held it for more than `wait_seconds`."""
     lock, give_up = LockFile(path), time.monotonic() + wait_seconds
     while not lock.acquire():

@@ -210,11 +210,11 @@ class Rows:
         except Exception as error:
             raise FetchFailed from error
 
-    def written(self, table: Table[Row]) -> list[tuple[Row | None, Row | None]]:
+    def list_written(self, table: Table[Row]) -> list[tuple[Row | None, Row | None]]:
         """The rows of `table` that the run being folded has written so far: each before this run, and now."""
         name = table.name
         return [
-            (self._loaded(table, address, before), self._values[address])
+            (self._load_row(table, address, before), self._values[address])
             for address, before in self._before_run.items()
             if address[0] == name
         ]
@@ -224,9 +224,9 @@ class Rows:
         address = (table.name, space, owner, key)
         if address not in self._before_run:
             return self.get(table, space, owner, key)
-        return self._loaded(table, address, self._before_run[address])
+        return self._load_row(table, address, self._before_run[address])
 
-    def _loaded(self, table: Table[Row], address: _Address, before: Any) -> Row | None:
+    def _load_row(self, table: Table[Row], address: _Address, before: Any) -> Row | None:
         """The row as it was before it was written."""
         if before is _NOT_LOADED:
             if self.fetch is None or (self._complete and table.name not in self._not_cached):

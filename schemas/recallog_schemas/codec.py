@@ -95,9 +95,9 @@ def _encode_slowly(event: Event) -> bytes:
     Works on a copy that no other thread can change between its check and its encoding.
     """
     try:
-        fields = _copied(event.__dict__)
-        checked = _validated(fields, frozenset())
-        data = _written(checked)
+        fields = _copy_value(event.__dict__)
+        checked = _validate_event(fields, frozenset())
+        data = _write_event(checked)
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, RecursionError):
             raise
@@ -106,13 +106,13 @@ def _encode_slowly(event: Event) -> bytes:
     return data
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in dict(value).items()}
-    return [_copied(item) for item in list(value)] if isinstance(value, list | tuple) else value
+        return {key: _copy_value(item) for key, item in dict(value).items()}
+    return [_copy_value(item) for item in list(value)] if isinstance(value, list | tuple) else value
 
 
-def _written(event: Event) -> bytes:
+def _write_event(event: Event) -> bytes:
     """The bytes of an event that was just checked."""
     try:
         data = _encode(fields_of(event))
@@ -157,7 +157,7 @@ def _decode_slowly(data: bytes) -> Event:
     fields = _fields(data)
     _refuse_future(fields)
     _refuse_sealed(fields)
-    return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
+    return _validate_event(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
 @with_enough_stack
@@ -170,23 +170,23 @@ def parse(data: bytes | str) -> Event:
     fields = _fields(raw)
     _refuse_future(fields)
     old = "envelope" not in fields and "run_id" in fields
-    event = _validated(upcasting.upcast(fields), _REQUIRED) if old else _validated(fields, frozenset())
-    _written(event)
+    event = _validate_event(upcasting.upcast(fields), _REQUIRED) if old else _validate_event(fields, frozenset())
+    _write_event(event)
     return event
 
 
 @with_enough_stack
 def make(fields: dict[str, Any]) -> Event:
     """`Event(**fields)` for unchecked fields. Raises `InvalidEvent` with the field's path."""
-    event = _validated(fields, frozenset())
-    _written(event)
+    event = _validate_event(fields, frozenset())
+    _write_event(event)
     return event
 
 
 def checked_name(name: str, field: str = "space") -> str:
     """The name of a space or an agent in NFC. Raises `InvalidArgument` for what cannot name one."""
     try:
-        return names.checked(name)
+        return names.check_name(name)
     except PydanticCustomError as error:
         raise InvalidArgument(f"{field}: {error.message()}", path=field, rule=error.type) from None
 
@@ -245,7 +245,7 @@ def _refuse_sealed(fields: dict[str, Any]) -> None:
         raise InvalidEvent("sealed: this record was changed after it was sealed", path="sealed", rule="not_authentic")
 
 
-def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
+def _validate_event(fields: dict[str, Any], required: frozenset[str]) -> Event:
     missing = required - fields.keys()
     if missing:
         raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")

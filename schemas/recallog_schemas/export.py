@@ -30,13 +30,13 @@ class Documented(GenerateJsonSchema):
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
-        return _documented(super().model_schema(schema), schema["cls"])
+        return _document_schema(super().model_schema(schema), schema["cls"])
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> Schema:
-        return _documented(super().dataclass_schema(schema), schema["cls"])
+        return _document_schema(super().dataclass_schema(schema), schema["cls"])
 
 
-def _documented(schema: Schema, of: type) -> Schema:
+def _document_schema(schema: Schema, of: type) -> Schema:
     text = paragraphs(of)
     if text:
         schema["description"] = "\n\n".join(text)

@@ -7,7 +7,7 @@ from recallog_schemas.errors import SettingsError
 
 
 @contextmanager
-def needed(extra: str) -> Iterator[None]:
+def import_extra(extra: str) -> Iterator[None]:
     """Import packages of an extra. Raises `SettingsError` if one is not installed."""
     try:
         yield

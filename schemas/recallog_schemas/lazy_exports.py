@@ -53,10 +53,10 @@ def lazy_exports(package: str, *, is_documented: bool = False) -> tuple[Callable
         setattr(sys.modules[package], name, value)
         return value
 
-    def listed() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules()})
 
-    return get, listed
+    return get, list_names
 
 
 def document(value: object, module: str) -> None:

@@ -60,13 +60,13 @@ def in_nfc(value: Value) -> Value:
     """
     given: Any = value
     if isinstance(given, list | tuple):
-        given = [_composed(each) for each in given] if isinstance(given, list) else tuple(map(_composed, given))
+        given = [_compose_name(each) for each in given] if isinstance(given, list) else tuple(map(_compose_name, given))
     elif isinstance(given, dict):
-        given = {_composed(key): item for key, item in given.items()}
-    return cast("Value", _composed(given))
+        given = {_compose_name(key): item for key, item in given.items()}
+    return cast("Value", _compose_name(given))
 
 
-def _composed(value: Any) -> Any:
+def _compose_name(value: Any) -> Any:
     return unicodedata.normalize("NFC", value) if isinstance(value, str) and not value.isascii() else value
 
 
@@ -93,7 +93,7 @@ def is_name(text: str) -> bool:
     return not fault(text)
 
 
-def checked(value: Value) -> Value:
+def check_name(value: Value) -> Value:
     """A name in NFC; also None, and each name of a list. Raises `PydanticCustomError`, a `ValueError`."""
     name = in_nfc(value)
     for each in name if isinstance(name, list | tuple) else [name]:
@@ -138,11 +138,11 @@ class OneForm:
 
 IN_NFC = OneForm(in_nfc, r"^[\x00-\x7f]*$", {})
 """Of ids, and of names that are not those of spaces and agents."""
-NAME = OneForm(checked, PLAIN_PATTERN, {"pattern": SCHEMA_PATTERN, "maxLength": limits.NAME_BYTES_MAX})
+NAME = OneForm(check_name, PLAIN_PATTERN, {"pattern": SCHEMA_PATTERN, "maxLength": limits.NAME_BYTES_MAX})
 """Of the names of spaces and agents."""
 
 
-def joined(separator: str, *names: str) -> str:
+def join_names(separator: str, *names: str) -> str:
     """Names in one text, from which `split` gets them back: other names never give the same text.
 
     Names of the alphabet of earlier versions are written as they are; `separator` must not be in it.
@@ -151,5 +151,5 @@ def joined(separator: str, *names: str) -> str:
 
 
 def split(separator: str, text: str, count: int) -> list[str]:
-    """The first names in a text of `joined`, and its rest: at most `count` parts."""
+    """The first names in a text of `join_names`, and its rest: at most `count` parts."""
     return [unquote(part) for part in text.split(separator, count - 1)]

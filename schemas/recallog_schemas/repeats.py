@@ -28,7 +28,7 @@ def content_of(event: Event) -> bytes:
     trigger = triggers.answered_by(event)
     if trigger is not None:
         return trigger.id.encode()
-    return _encode_sorted(_compared(event))
+    return _encode_sorted(_list_compared(event))
 
 
 @with_enough_stack
@@ -39,12 +39,12 @@ def first_difference(first: Event, second: Event) -> str:
     """
     if content_of(first) == content_of(second):
         return ""
-    ours, theirs = _compared(first), _compared(second)
+    ours, theirs = _list_compared(first), _list_compared(second)
     names = [name for name in type(first).model_fields if name != "at"]
     return _difference({name: ours.get(name) for name in names}, {name: theirs.get(name) for name in names})
 
 
-def _compared(event: Event) -> dict[str, Any]:
+def _list_compared(event: Event) -> dict[str, Any]:
     fields = fields_of(event)
     del fields["at"]
     uncompared = kinds.kind_of(event.kind).uncompared

@@ -30,7 +30,7 @@ def first_of(*fields: str) -> TextRule:
                 return value
         return ""
 
-    return _named(text, " or ".join(f"{{{field}}}" for field in fields))
+    return _name_rule(text, " or ".join(f"{{{field}}}" for field in fields))
 
 
 def tool_text(payload: Mapping[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _arguments(arguments: object, chars_max: int) -> str | None:
     if arguments is None:
         return None
     if isinstance(arguments, str):
-        arguments = _parsed(arguments)
+        arguments = _parse_arguments(arguments)
     if isinstance(arguments, dict):
         if len(arguments) == 1 and "command" in arguments:
             command = arguments["command"]
@@ -83,7 +83,7 @@ def _arguments(arguments: object, chars_max: int) -> str | None:
     return _plain(arguments, chars_max)
 
 
-def _parsed(arguments: str) -> object:
+def _parse_arguments(arguments: str) -> object:
     """The JSON object or list that `arguments` contain, else `arguments` themselves."""
     try:
         value = from_json(arguments)  # unlike that of `json.loads`, its depth limit does not depend on the stack
@@ -128,7 +128,7 @@ def _both_ends(text: str, chars_max: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def declared(rule: str) -> TextRule:
+def make_rule(rule: str) -> TextRule:
     """The rule that a space declares: a payload field (`note`, `order.item`), or a template (`{customer} ordered`).
 
     A placeholder is a plain lookup through JSON objects. A string is inserted as it is, anything else as compact JSON,
@@ -149,7 +149,7 @@ def declared(rule: str) -> TextRule:
                 break
         return "".join(found)[: limits.DECLARED_TEXT_CHARS_MAX]
 
-    return _named(text, rule)
+    return _name_rule(text, rule)
 
 
 def _parts(template: str) -> list[tuple[str, list[str] | None]]:
@@ -175,6 +175,6 @@ def _value(payload: Mapping[str, Any], path: list[str]) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _named(rule: TextRule, description: str) -> TextRule:
+def _name_rule(rule: TextRule, description: str) -> TextRule:
     rule.__name__ = description
     return rule

@@ -119,7 +119,7 @@ class Trigger(NamedTuple):
         return int(self.cause)
 
 
-def numbered(kind: str, space: str, agent: str, ordinal: int) -> Trigger:
+def make_numbered(kind: str, space: str, agent: str, ordinal: int) -> Trigger:
     """The trigger of a recurring kind that is due for `agent` after `ordinal` answers."""
     return Trigger(kind, _owner(kind, space, agent), str(ordinal))
 

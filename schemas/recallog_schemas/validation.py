@@ -25,7 +25,7 @@ _NOT_IN_PATHS = frozenset({"[key]", OTHER})
 """What pydantic adds to the path of an error: the first one if the name of a field is invalid."""
 
 
-class Problem(NamedTuple):
+class BrokenRule(NamedTuple):
     """One broken rule."""
 
     path: str
@@ -36,30 +36,30 @@ class Problem(NamedTuple):
     """What is wrong, without the path."""
 
 
-def first_problem(error: ValidationError, *, with_value: bool = False) -> Problem:
+def first_problem(error: ValidationError, *, with_value: bool = False) -> BrokenRule:
     """The first broken rule; `with_value`, the message shows what breaks it."""
     first: Any = next(each for each in error.errors(include_url=False) if COMMON not in each["loc"])
     context = first.get("ctx", {})
     path = context.get("path") or ".".join(str(part) for part in first["loc"] if part not in _NOT_IN_PATHS)
-    shown = _shown(first["input"])
+    shown = _show_value(first["input"])
     if "fault" in context:  # of a name, which the message has
-        return Problem(path, first["type"], first["msg"])
+        return BrokenRule(path, first["type"], first["msg"])
     if context.get("pattern") == KIND_PATTERN:
-        return Problem(path, first["type"], f"{shown} {NOT_A_KIND}")
+        return BrokenRule(path, first["type"], f"{shown} {NOT_A_KIND}")
     if first["type"] == "string_unicode":
-        return Problem(path, first["type"], f"is not valid text: {shown}" if with_value else "is not valid text")
+        return BrokenRule(path, first["type"], f"is not valid text: {shown}" if with_value else "is not valid text")
     if first["type"] == "missing":
-        return Problem(path, first["type"], "is required")
+        return BrokenRule(path, first["type"], "is required")
     if context.get("pattern") == NOT_BLANK:
-        return Problem(path, first["type"], "must not be blank")
+        return BrokenRule(path, first["type"], "must not be blank")
     if first["type"] == "too_long":
-        return Problem(path, first["type"], f"at most {context['max_length']:,}, not {len(first['input']):,}")
+        return BrokenRule(path, first["type"], f"at most {context['max_length']:,}, not {len(first['input']):,}")
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
     message = "should be a list" if is_no_list else re.sub(_OF_PYDANTIC, "", first["msg"])
-    return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)
+    return BrokenRule(path, first["type"], f"{message}, not {shown}" if with_value else message)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     """A value in an error message, shortened."""
     try:
         return reprlib.repr(value)

@@ -59,11 +59,11 @@ def _escape(character: str) -> str:
 def _with_each(text: str, escape: Callable[[str], str]) -> str:
     """The text with `escape` applied to its hidden characters."""
 
-    def shown(found: re.Match[str]) -> str:
+    def write_out(found: re.Match[str]) -> str:
         whole = len(found[0]) > 1
         return found[0] if whole or _is_needed(found[0], text, found.start()) else escape(found[0])
 
-    return text if text.isascii() and text.isprintable() else _FOUND.sub(shown, text)
+    return text if text.isascii() and text.isprintable() else _FOUND.sub(write_out, text)
 
 
 def _is_needed(character: str, text: str, index: int) -> bool:

@@ -184,7 +184,7 @@ class _Run:
         if not error.position:
             return None
         position = Position.parse(error.position)
-        first = codec.decode((await self._stored([position]))[position])
+        first = codec.decode((await self._read_stored([position]))[position])
         first, _ = await self._memory.admin.scrub_event(first)
         rest = rest_of(first, item.event, is_copied=item.is_copied)
         return None if rest is None else [item._replace(event=each) for each in rest]
@@ -199,7 +199,7 @@ class _Run:
             await self._check_copies(items, before)
             for space in {event.space for event in events} - self.spaces if self._shared else ():
                 await share_space(self._memory, space)
-            with notices.told():  # the report counts the times that are ahead
+            with notices.collect_notices():  # the report counts the times that are ahead
                 positions = await self._memory.admin.restore_events(events, appended)
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known
@@ -229,7 +229,7 @@ class _Run:
     async def _check_copies(self, items: Sequence[_Waiting], before: Mapping[tuple[str, str], Position]) -> None:
         """Raise `IdConflict` for a copy that differs from its first event: a ledger that stores repeats takes both."""
         copies = [(before.get((each.event.space, each.event.id)), each.event) for each in items if each.is_copied]
-        stored = await self._stored({position for position, _ in copies if position is not None})
+        stored = await self._read_stored({position for position, _ in copies if position is not None})
         for position, event in copies:
             if position is not None and (path := first_difference(codec.decode(stored[position]), event)):
                 raise IdConflict("a copy has other content", path=path, position=str(position))
@@ -248,7 +248,7 @@ class _Run:
 
     async def _compare_times(self, known: Sequence[tuple[Position, int, Event]]) -> None:
         """Count the events that have another time in the ledger. Conflicts of a ledger that stores them are others."""
-        stored = await self._stored({position for position, _, _ in known})
+        stored = await self._read_stored({position for position, _, _ in known})
         for position, number, event in known:
             data = stored[position]
             if data == codec.encode(event):
@@ -262,7 +262,7 @@ class _Run:
                     OtherTime(number=number, id=event.id, at=event.at, position=position, at_in_ledger=first.at)
                 )
 
-    async def _stored(self, positions: Collection[Position]) -> dict[Position, bytes]:
+    async def _read_stored(self, positions: Collection[Position]) -> dict[Position, bytes]:
         """The records at `positions`, and others between them."""
         offsets = defaultdict[int, list[int]](list)
         for position in positions:

@@ -76,7 +76,7 @@ def input_files(names: Sequence[str], chosen: Format | None = None) -> InputFile
             found.add(files_among(paths_in(path) if path.is_dir() else [path], chosen))
             continue
         try:
-            found.files.append(_named(name, chosen, is_only=len(names) == 1))
+            found.files.append(_make_file(name, chosen, is_only=len(names) == 1))
         except InvalidInput as error:
             if len(names) == 1 or not path.exists():
                 raise
@@ -89,7 +89,7 @@ def holds_files(name: str) -> bool:
     return name != STDIN and (Path(name).is_dir() or Path(name).suffix.lower() == _ARCHIVE)
 
 
-def _named(name: str, chosen: Format | None, *, is_only: bool) -> InputFile:
+def _make_file(name: str, chosen: Format | None, *, is_only: bool) -> InputFile:
     lines = _standard_input if name == STDIN else partial(_lines, Path(name))
     source = Source(lines())
     # A file is sampled even where its format is known: one that cannot be read is an error before others are read.
@@ -111,7 +111,7 @@ def files_among(paths: Iterable[Path], chosen: Format | None = None) -> InputFil
         try:
             for name, lines in list(_parts(path)):
                 sample = Source(lines()).sample
-                known = chosen or registry.recognised(sample)
+                known = chosen or registry.recognise(sample)
                 if sample.is_blank:
                     found.blank.append(name)
                 elif known is None:
@@ -164,7 +164,7 @@ def _lines(path: Path) -> Iterator[bytes]:
             yield from file
             return
         with gzip.open(file) as unpacked:
-            yield from _bounded(path, unpacked, _unpacked_max(path.stat().st_size))
+            yield from _read_bounded(path, unpacked, _unpacked_max(path.stat().st_size))
 
 
 def _member_lines(path: Path, name: str) -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def _member_lines(path: Path, name: str) -> Iterator[bytes]:
         yield from unpacked
 
 
-def _bounded(path: Path, file: gzip.GzipFile, bytes_max: int) -> Iterator[bytes]:
+def _read_bounded(path: Path, file: gzip.GzipFile, bytes_max: int) -> Iterator[bytes]:
     left = bytes_max
     while line := file.readline(left + 1):
         left -= len(line)

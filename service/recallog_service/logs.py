@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
         message = record.getMessage().partition("\n")[0]
         line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": message}
         error = record.exc_info[1] if record.exc_info else None
-        raised = {} if error is None else _raised(error)
+        raised = {} if error is None else _describe_error(error)
         return json.dumps({**line, **raised, **getattr(record, FIELDS, {})}, default=str)
 
 
@@ -55,11 +55,13 @@ def event(message: str, **fields: Any) -> None:
 
 def defect(error: BaseException, request_id: str) -> InvariantViolation:
     """Log where an unexpected error was raised, and return the message for the client."""
-    _log.error("a request failed because of a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
+    _log.error(
+        "a request failed because of a defect", extra={FIELDS: {"request": request_id, **_describe_error(error)}}
+    )
     return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")
 
 
-def _raised(error: BaseException) -> dict[str, Any]:
+def _describe_error(error: BaseException) -> dict[str, Any]:
     """The class of an error, and the places from its caller to where it was raised."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     return {"error": type(error).__name__, "frames": frames}

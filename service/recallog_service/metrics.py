@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from recallog_projections.stores.store import Outcome
 from recallog_service.reacting.handler import ANSWERED, FAILED
 from recallog_streams.live import LiveProjector
-from recallog_streams.partition_task import State
+from recallog_streams.partition_task import TaskState
 from recallog_streams.projector import ProcessedBatch
 
 
-class Exposed(Protocol):
+class ExposedRole(Protocol):
     """What the metrics show of a role of the worker."""
 
     @property
@@ -34,7 +34,7 @@ _REACTION_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
-class Metrics:
+class WorkerMetrics:
     """The metrics of one worker, in a registry of their own: a process may run several workers."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Metrics:
         self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
         self._ticks = Counter("recallog_ticks", "Silent spaces in which time passed.", registry=self._registry)
 
-    def processed(self, processed: ProcessedBatch) -> None:
+    def count_batch(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""
         outcome = processed.outcome.value.replace(" ", "_")
         self._commits.labels(outcome).inc()
@@ -95,21 +95,21 @@ class Metrics:
         if processed.outcome is Outcome.APPLIED:
             self._events.labels(processed.views, processed.partition).inc(processed.records)
 
-    def published(self, messages: int, repeated: bool) -> None:
+    def count_messages(self, messages: int, repeated: bool) -> None:
         """Messages that triggers are due were sent, for the first time or again."""
         self._published.labels("yes" if repeated else "no").inc(messages)
 
-    def reacted(self, kind: str, outcome: str, seconds: float) -> None:
+    def count_reaction(self, kind: str, outcome: str, seconds: float) -> None:
         """An agent has handled a message. `outcome` is one of the outcomes in `reacting.handler`."""
         self._reactions.labels(kind, outcome).inc()
         if outcome in (ANSWERED, FAILED):
             self._reaction_seconds.labels(kind).observe(seconds)
 
-    def ticked(self, spaces: int) -> None:
+    def count_ticks(self, spaces: int) -> None:
         """Time was passed in silent spaces."""
         self._ticks.inc(spaces)
 
-    def expose(self, roles: Sequence[Exposed]) -> bytes:
+    def expose(self, roles: Sequence[ExposedRole]) -> bytes:
         """The metrics in Prometheus' text format. Lag and dead letters cover the partitions assigned to this worker."""
         for gauge in (self._lag, self._dead_letters, self._states, self._unanswered):
             gauge.clear()
@@ -117,7 +117,7 @@ class Metrics:
         for partition, unanswered in (item for role in roles for item in role.unanswered.items()):
             self._unanswered.labels(partition).set(unanswered)
         for views, live in (each for role in roles for each in role.lives):
-            for state in State:
+            for state in TaskState:
                 self._states.labels(views, state.value).set(sum(task.state is state for task in live.tasks))
             for task in live.tasks:
                 if task.lag is not None:

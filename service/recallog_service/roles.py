@@ -35,11 +35,11 @@ from recallog_schemas.errors import (
     SettingsError,
     ViewsTooNew,
 )
-from recallog_service.metrics import Metrics
+from recallog_service.metrics import WorkerMetrics
 from recallog_service.reacting.handler import Handler
 from recallog_service.reacting.publisher import TriggerPublisher
 from recallog_streams.collector import collect_rarely
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Ledger, RecordSource
 from recallog_streams.ledgers.polling import PollingSource
 from recallog_streams.ledgers.trigger_queue import QueueFailed, TriggerQueue
@@ -69,7 +69,7 @@ class Own(NamedTuple):
 class Role(mode.Service):
     """One role of a worker process. It runs until the process stops."""
 
-    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, own: Own, metrics: WorkerMetrics) -> None:
         super().__init__()
         self.settings = settings.model_copy(
             update={"deadline_seconds": max(limits.PATIENT_SECONDS, settings.deadline_seconds)}
@@ -149,7 +149,7 @@ class Maintaining(Role):
     async def work(self) -> None:
         failures = 0
         while not self.stopping:
-            components = compose(self.settings, self.own.projections, processed=self.metrics.processed)
+            components = compose(self.settings, self.own.projections, processed=self.metrics.count_batch)
             try:
                 await self._maintain(components)
             except LedgerMismatch as error:
@@ -190,7 +190,7 @@ class Maintaining(Role):
 class Projecting(Maintaining):
     """Maintains the views, and publishes the triggers that are due in them."""
 
-    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, own: Own, metrics: WorkerMetrics) -> None:
         super().__init__(settings, own, metrics)
         self._publishers: Sequence[TriggerPublisher] = ()
 
@@ -230,7 +230,7 @@ class Projecting(Maintaining):
                 QueryRouter(components.ledger, views, None),
                 lives[views.name],
                 queue,
-                self.metrics.published,
+                self.metrics.count_messages,
                 recurring=views is components.views,
             )
             for views in components.due_groups()
@@ -242,7 +242,7 @@ class Projecting(Maintaining):
         try:
             yield publishing
         finally:
-            await ended(*publishing)
+            await cancel_all(*publishing)
             await queue.close()
 
 
@@ -266,7 +266,7 @@ class Indexing(Maintaining):
 class Reacting(Role):
     """Answers triggers with reactors, and lets time pass in silent spaces."""
 
-    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, own: Own, metrics: WorkerMetrics) -> None:
         super().__init__(settings, own, metrics)
         self._handler: Handler | None = None
         self._ledger_problems: Sequence[str] = ()
@@ -291,7 +291,7 @@ class Reacting(Role):
     async def work(self) -> None:
         failures = 0
 
-        def started() -> None:
+        def start() -> None:
             nonlocal failures
             failures, self.why = 0, ""
 
@@ -299,7 +299,7 @@ class Reacting(Role):
             # Not entered by `async with`: this role answers, and nothing else in the background.
             memory = Memory.open(self.settings, projections=self.own.projections, reactors=self.own.reactors())
             try:
-                await self._answer(memory, started)
+                await self._answer(memory, start)
             except (RecallogError, QueueFailed) as error:
                 failures += 1
                 self.why = str(error)
@@ -311,7 +311,9 @@ class Reacting(Role):
     async def _answer(self, memory: Memory, started: Callable[[], None]) -> None:
         """Answer triggers until the worker stops, or until the consumer of their queue fails."""
         components = compose(self.settings, self.own.projections)
-        self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted, self.settings.reactor_at_once)
+        self._handler = handler = Handler(
+            memory, self.stopping, self.metrics.count_reaction, self.settings.reactor_at_once
+        )
         ticking = asyncio.create_task(self._tick(memory, components.ledger, handler), name="recallog-ticks")
         try:
             if (queue := components.ledger.trigger_queue()) is None:
@@ -321,7 +323,7 @@ class Reacting(Role):
                 await self._consume(queue, group, handler, started)
         finally:
             await handler.close()
-            await ended(ticking)
+            await cancel_all(ticking)
             await components.close()
 
     async def _consume(self, queue: TriggerQueue, group: str, handler: Handler, started: Callable[[], None]) -> None:
@@ -337,13 +339,13 @@ class Reacting(Role):
                 consuming.result()
         finally:
             if consuming is not None:
-                await ended(consuming)
+                await cancel_all(consuming)
             await queue.close()
 
     async def _look_for_triggers(self, memory: Memory, handler: Handler, started: Callable[[], None]) -> None:
         """Answer what falls due whenever this process holds the lock of reactors."""
 
-        def failed(error: RecallogError) -> float:
+        def choose_pause(error: RecallogError) -> float:
             if isinstance(error, LedgerMismatch):
                 raise error  # the memory is opened again
             if isinstance(error, LockTimeout):
@@ -352,13 +354,13 @@ class Reacting(Role):
             return TICK_SECONDS
 
         started()
-        await self.stopping.unless(memory.keep_reacting(None, failed))
+        await self.stopping.unless(memory.keep_reacting(None, choose_pause))
 
     async def _tick(self, memory: Memory, ledger: Ledger, handler: Handler) -> None:
         while True:
             try:
                 self._ledger_problems = [str(fault) for fault in await ledger.faults() if fault.severe]
-                self.metrics.ticked(await memory.tick(datetime.now(UTC)))
+                self.metrics.count_ticks(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
                 pass  # another process does it, or one whose code has built the views
             except LedgerMismatch as error:

@@ -18,7 +18,7 @@ _SERVICE = "OTEL_SERVICE_NAME"
 
 
 @contextmanager
-def exported(settings: Settings, service: str) -> Iterator[None]:
+def export_spans(settings: Settings, service: str) -> Iterator[None]:
     """Send the spans that are made inside, if the setting `telemetry` is on.
 
     `service` is the name of this process, unless the environment names it. Raises `SettingsError` if a package is
@@ -27,7 +27,7 @@ def exported(settings: Settings, service: str) -> Iterator[None]:
     if not settings.telemetry:
         yield
         return
-    with extras.needed("telemetry"):
+    with extras.import_extra("telemetry"):
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource

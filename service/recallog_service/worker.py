@@ -20,7 +20,7 @@ from recallog import Settings, loading
 from recallog.reactors.reactor import Reactor
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import SettingsError
-from recallog_service.metrics import Metrics
+from recallog_service.metrics import WorkerMetrics
 from recallog_service.roles import Indexing, Own, Projecting, Reacting, Role
 
 ROLES: Mapping[str, type[Role]] = {"views": Projecting, "index": Indexing, "reactors": Reacting}
@@ -75,13 +75,13 @@ def build(
     )
     # Its lines about groups are of no use to an operator; `client_log` limits its warnings.
     logging.getLogger(_CLIENT).setLevel(logging.WARNING)
-    metrics = Metrics()
+    metrics = WorkerMetrics()
     roles = {name: ROLES[name](settings, Own(projections, reactors), metrics) for name in names}
     for role in roles.values():
         app.service(role)  # type: ignore[arg-type]  # takes an instance as well
 
     @app.page("/health")
-    class Health(View):
+    class HealthPage(View):
         """Whether all roles make progress, and if not, why."""
 
         async def get(self, request: Request) -> Response:
@@ -89,7 +89,7 @@ def build(
             return self.json(answer, status=200 if answer["healthy"] else 503)
 
     @app.page("/metrics")
-    class Exposed(View):
+    class MetricsPage(View):
         """The metrics in Prometheus' text format."""
 
         async def get(self, request: Request) -> Response:

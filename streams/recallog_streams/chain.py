@@ -36,7 +36,7 @@ BLOCKS = Table("ledger.chain", BlockEnd, write_only=True)
 """By the last offset of the block, in 20 digits."""
 
 
-def linked(chain: bytes, records: Sequence[tuple[int, bytes]]) -> bytes:
+def link_records(chain: bytes, records: Sequence[tuple[int, bytes]]) -> bytes:
     """The value after `records`, (offset, value) in order, if it was `chain` before them."""
     digest, joined, packed = blake2b, b"".join, struct.Struct(">Q").pack  # this loop is 3 % of a fold
     for offset, data in records:
@@ -44,7 +44,7 @@ def linked(chain: bytes, records: Sequence[tuple[int, bytes]]) -> bytes:
     return chain
 
 
-def extended(chain: bytes, batch: Batch) -> tuple[bytes, dict[tuple[str, str, str, str], bytes]]:
+def extend_chain(chain: bytes, batch: Batch) -> tuple[bytes, dict[tuple[str, str, str, str], bytes]]:
     """The value after `batch` if it was `chain` before it, and the rows of the blocks that end in the batch."""
     rows: dict[tuple[str, str, str, str], bytes] = {}
     records, begin = batch.stored, 0
@@ -52,10 +52,10 @@ def extended(chain: bytes, batch: Batch) -> tuple[bytes, dict[tuple[str, str, st
         end = begin
         while end < len(records) and records[end][0] <= last:
             end += 1
-        chain = linked(chain, records[begin:end])
+        chain = link_records(chain, records[begin:end])
         rows[RowKey(BLOCKS.name, "", "", key_of(last))] = BLOCKS.encode(BlockEnd(chain))
         begin = end
-    return linked(chain, records[begin:]), rows
+    return link_records(chain, records[begin:]), rows
 
 
 def block_ends(start: int, end: int) -> range:

@@ -26,7 +26,7 @@ def collect_rarely() -> None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Pause cyclic garbage collection in the `with` block, which should take a second at most.
 
     Decoding and folding a batch makes many thousands of objects and no cycles; the collector's walks over them take up

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-async def gathered(
+async def gather_limited(
     work: Callable[[Item], Awaitable[Result]], items: Iterable[Item], at_once: int = limits.PARTITIONS_AT_ONCE
 ) -> list[Result]:
     """The results of `work` for each item, in the order of `items`; at most `at_once` run at a time.
@@ -26,18 +26,18 @@ async def gathered(
         return [await work(items[0])]
     free = asyncio.Semaphore(at_once)
 
-    async def bounded(item: Item) -> Result:
+    async def run_bounded(item: Item) -> Result:
         async with free:
             return await work(item)
 
-    tasks = [asyncio.create_task(bounded(item)) for item in items]
+    tasks = [asyncio.create_task(run_bounded(item)) for item in items]
     try:
         return await asyncio.gather(*tasks)
     finally:
-        await ended(*tasks)
+        await cancel_all(*tasks)
 
 
-async def ended(*tasks: asyncio.Task[Any], seconds: float = math.inf) -> set[asyncio.Task[Any]]:
+async def cancel_all(*tasks: asyncio.Task[Any], seconds: float = math.inf) -> set[asyncio.Task[Any]]:
     """Cancel `tasks`, and return when all of them have ended, or after `seconds`. Returns the tasks that still run.
 
     The results and errors of the others are dropped.

@@ -23,7 +23,7 @@ def erased_keys(batch: Batch) -> Sequence[str]:
     """The ids of the keys that the records of a batch erase."""
     found: list[str] = []
     for _, data in batch.records:
-        if _ERASURE in data and (event := _decoded(data)) is not None and event.kind == ERASURE:
+        if _ERASURE in data and (event := _decode(data)) is not None and event.kind == ERASURE:
             found += event.payload.get("keys", ())  # a foreign one may be written as erased, without payload
     return found
 
@@ -86,7 +86,7 @@ async def find_events(ledger: Ledger, space: str, needle: bytes) -> AsyncIterato
     await ledger.open()
     partition = ledger.partition_of(space)
     async for batch in ledger.read(partition, 0, (await ledger.ends())[partition], space=space):
-        for event in [_decoded(data) for _, data in batch.records if needle in data]:
+        for event in [_decode(data) for _, data in batch.records if needle in data]:
             if event is not None and not event.is_erased:
                 yield event
 
@@ -105,7 +105,7 @@ class _Search:
         if found.keys.keys().isdisjoint(ids) and not self._mentions(data):
             return
         is_opened = not sealing.is_sealed(data)  # if its key is missing, its payload alone cannot be read
-        event = _decoded(data if is_opened else sealing.erased(data))
+        event = _decode(data if is_opened else sealing.erase_record(data))
         if event is None:
             return
         units = sealing.units_of(event, "all")
@@ -127,7 +127,7 @@ class _Search:
             found.unsealed[event.kind] += 1
 
 
-def _decoded(data: bytes) -> Event | None:
+def _decode(data: bytes) -> Event | None:
     try:
         return codec.decode(data)
     except InvalidEvent:

@@ -24,9 +24,9 @@ from recallog_schemas.event import ERASED_VERSION, ahead_of
 from recallog_schemas.kinds import BUILT_IN_KINDS
 from recallog_streams import answers, dead_letters, definitions, identity
 from recallog_streams import chain as hash_chain
-from recallog_streams.collector import uncollected
+from recallog_streams.collector import pause_collection
 from recallog_streams.dead_letters import DeadLetterRow
-from recallog_streams.identity import Conflict, Identity, NewIds
+from recallog_streams.identity import Identity, IdTaken, NewIds
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.placement import misplacement
 
@@ -44,7 +44,7 @@ ReadHere = Callable[[Callable[[FetchHere], Folded]], Folded | None]
 
 Steps = Generator[Request, Fetched, Result]
 """Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
-paused while the work runs, and never while rows are fetched (`collector.uncollected`)."""
+paused while the work runs, and never while rows are fetched (`collector.pause_collection`)."""
 
 VERSION = 6
 """Raised whenever the fold's own tables change: those of answers, dead letters, kinds and the chain. The views are then
@@ -58,7 +58,7 @@ def _only_partition(space: str) -> int:
     return 0
 
 
-class Call:
+class ProjectionCall:
     """What the fold uses of a projection, looked up once."""
 
     __slots__ = ("apply", "ends_runs", "ignores", "kinds", "name", "tables", "takes_last")
@@ -81,7 +81,7 @@ class Call:
         """Whether a run ends with an event of this kind."""
         return self.takes(kind, is_erased) and (self.ends_runs is None or kind in self.ends_runs)
 
-    def taken(self, run: Sequence[Record], has_erased: bool) -> Sequence[Record]:
+    def select_records(self, run: Sequence[Record], has_erased: bool) -> Sequence[Record]:
         """The records of a given run that it takes."""
         if has_erased and self.kinds is not None:
             run = [record for record in run if not record.event.is_erased]
@@ -98,9 +98,9 @@ def _never(rows: Rows, record: Record) -> bool:
 class _RunEnd(NamedTuple):
     """What happens to a run that ends with an event of one kind."""
 
-    ending: Sequence[Call]
+    ending: Sequence[ProjectionCall]
     """The projections for which the run ends there, unless they ignore the event."""
-    calls: Sequence[Call]
+    calls: Sequence[ProjectionCall]
     """The projections that then take the run, in the order of folding."""
 
 
@@ -151,7 +151,7 @@ class Fold:
     ) -> None:
         self._partition_of = partition_of
         self._projections = tuple(projections)
-        self.calls = calls = [Call(projection) for projection in projections]
+        self.calls = calls = [ProjectionCall(projection) for projection in projections]
         """The projections, in the order of folding."""
         named = {kind for each in calls for kind in each.kinds or ()}
         self._kinds_read = None if any(each.kinds is None for each in calls) else frozenset(named)
@@ -221,7 +221,7 @@ class Fold:
         steps = self._fold(records, rows, changes_max)
         resume = partial(next, steps)
         while True:
-            with uncollected():
+            with pause_collection():
                 try:
                     request = resume()
                 except StopIteration as done:
@@ -247,7 +247,7 @@ class Fold:
         rows.fetch = fetch
         try:
             rows.load_from(fetch, *wanted)
-            with uncollected():
+            with pause_collection():
                 steps = self._fold(records, rows, changes_max)
                 request = next(steps)
                 while True:
@@ -259,31 +259,33 @@ class Fold:
         finally:
             rows.fetch = None
 
-    def decoded(self, batch: Batch) -> "Decoded":
+    def decode(self, batch: Batch) -> "Decoded":
         """The records of `batch`; for records that are not valid events, dead letters that say why."""
-        with uncollected():
+        with pause_collection():
             partition, appended = batch.partition, batch.appended or [0] * len(batch.records)
             least = ahead_of(min([time for time in appended if time], default=0))
             records = [
-                self._decoded(partition, offset, data, time, least)
+                self._decode_record(partition, offset, data, time, least)
                 for (offset, data), time in zip(batch.records, appended, strict=True)
             ]
             if batch.keys is None:
                 return records
             valid_keys: dict[str, bytes | None] = {}  # by space, so that each space is checked once
-            return [self._keyed(each, key, valid_keys) for each, key in zip(records, batch.keys, strict=True)]
+            return [self._check_key(each, key, valid_keys) for each, key in zip(records, batch.keys, strict=True)]
 
-    def _decoded(self, partition: int, offset: int, data: bytes, time: int, least: datetime) -> Record | DeadLetterRow:
+    def _decode_record(
+        self, partition: int, offset: int, data: bytes, time: int, least: datetime
+    ) -> Record | DeadLetterRow:
         try:
             event = codec.decode(data)
         except InvalidEvent as error:
-            return _rejected(offset, error)
+            return _make_dead_letter(offset, error)
         reached = self._remember_until is None or event.at <= self._remember_until
         memorable = reached and kinds.kind_of(event.kind).is_episode
         is_ahead = event.at > least and event.at > ahead_of(time)
         return Record(partition, offset, event, data, memorable, reached, time, is_ahead)
 
-    def _keyed(
+    def _check_key(
         self, record: Record | DeadLetterRow, key: bytes | None, valid_keys: dict[str, bytes | None]
     ) -> Record | DeadLetterRow:
         """The record, or a dead letter if it has the wrong partition or key."""
@@ -331,11 +333,11 @@ class Fold:
 
         Raises `_Failed` if a record fails.
         """
-        accepted = self._accepted(decoded, rows)
+        accepted = self._accept_records(decoded, rows)
         while rows.is_wanting:
             rows.undo_run()
             yield from _load_wanted(rows)
-            accepted = self._accepted(decoded, rows)
+            accepted = self._accept_records(decoded, rows)
         rows.finish_run()
         spaces = [_Space(records) for records in accepted.values()]
         for _ in range(limits.FOLD_PASSES_MAX):
@@ -347,7 +349,7 @@ class Fold:
             yield from _load_wanted(rows)
         return False
 
-    def _accepted(self, decoded: "Decoded", rows: Rows) -> Mapping[str, Sequence[Record]]:
+    def _accept_records(self, decoded: "Decoded", rows: Rows) -> Mapping[str, Sequence[Record]]:
         """The records that count, by space; notes their ids, answers and kinds, and the dead letters.
 
         Reads the settings too: they decide which rows projections read.
@@ -370,7 +372,7 @@ class Fold:
                 try:
                     if not known.add(event, each.offset):
                         continue
-                except Conflict as conflict:
+                except IdTaken as conflict:
                     dead_letters.add(rows, _conflict(each, conflict))
                     continue
             if answering is not None:
@@ -417,9 +419,9 @@ class Fold:
                 space.applied = end
         rows.undo_run()
 
-    def _apply_run(self, calls: Iterable[Call], rows: Rows, run: Sequence[Record], has_erased: bool) -> None:
+    def _apply_run(self, calls: Iterable[ProjectionCall], rows: Rows, run: Sequence[Record], has_erased: bool) -> None:
         for call in calls:
-            if not (taken := call.taken(run, has_erased)):
+            if not (taken := call.select_records(run, has_erased)):
                 continue
             if rows.strict:
                 rows.writable = call.tables
@@ -472,7 +474,7 @@ class Fold:
             try:
                 if not self._identity.first_seen(rows, event, record.offset):
                     return None
-            except Conflict as conflict:
+            except IdTaken as conflict:
                 return _conflict(record, conflict)
         if answering is not None:
             answers.note(rows, answering)
@@ -491,7 +493,7 @@ def _is_independent(projection: Projection) -> bool:
     return getattr(projection, "independent", False)
 
 
-def _run_end(kind: str, calls: Sequence[Call], *, is_erased: bool = False) -> _RunEnd:
+def _run_end(kind: str, calls: Sequence[ProjectionCall], *, is_erased: bool = False) -> _RunEnd:
     """What happens to a run with an event of this kind; "" for a kind that no projection names."""
     taking = [each for each in calls if not each.takes_last or each.takes(kind, is_erased)]
     return _RunEnd([each for each in calls if each.ends_at(kind, is_erased)], taking)
@@ -505,7 +507,7 @@ def _load_wanted(rows: Rows) -> Steps[None]:
         rows.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
 
 
-def _rejected(offset: int, error: InvalidEvent) -> DeadLetterRow:
+def _make_dead_letter(offset: int, error: InvalidEvent) -> DeadLetterRow:
     """The dead letter of bytes that are not a valid event. It names the broken rule, not the library's message."""
     reason = error.rule if error.rule in _REASONS else "invalid"
     return DeadLetterRow(offset, reason, _storable(f"{error.path}: {error.rule}" if error.path else error.rule))
@@ -516,7 +518,7 @@ def _dead_letter(record: Record, reason: str, detail: str) -> DeadLetterRow:
     return DeadLetterRow(record.offset, reason, _storable(detail), event.space, event.id, event.kind)
 
 
-def _conflict(record: Record, conflict: Conflict) -> DeadLetterRow:
+def _conflict(record: Record, conflict: IdTaken) -> DeadLetterRow:
     detail = f"its id names another event, at {record.partition}:{conflict.first}"
     return _dead_letter(record, "conflict", detail)
 

@@ -45,7 +45,7 @@ SIZES = Table("identity.size", Size)
 BUCKETS = Table("identity.bucket", Bucket)
 
 
-class Conflict(Exception):
+class IdTaken(Exception):
     """The id belongs to a record with other content, at the offset `first`."""
 
     def __init__(self, first: int) -> None:
@@ -65,7 +65,7 @@ class NewIds:
         """The entries of the buckets that were read."""
 
     def add(self, event: Event, offset: int) -> bool:
-        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `IdTaken` if it belongs to another event."""
         id_ = _id_digest(event.id)
         content = _ERASED
         if event.envelope != ERASED_VERSION:
@@ -74,7 +74,7 @@ class NewIds:
         if known is None:
             self._new[id_] = id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
         elif known[ID_BYTES : ID_BYTES + CONTENT_BYTES] not in (content, _ERASED) and content != _ERASED:
-            raise Conflict(_offset_of(known))
+            raise IdTaken(_offset_of(known))
         return known is None
 
     def _entries(self, number: int) -> bytes:
@@ -130,7 +130,7 @@ class Identity:
         yield
 
     def first_seen(self, rows: Rows, event: Event, offset: int) -> bool:
-        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `IdTaken` if it belongs to another event."""
         ids = NewIds(rows, event.space)
         is_new = ids.add(event, offset)
         ids.write()

@@ -18,7 +18,7 @@ KeptValue = tuple[int, bytes]
 """An offset, and the value of the chain after it."""
 
 
-class Problem(Enum):
+class ProblemKind(Enum):
     """What is wrong with some records of a ledger."""
 
     DAMAGED = "damaged"
@@ -35,7 +35,7 @@ class Problem(Enum):
 class RecordsProblem:
     """What is wrong with the records from offset `first` to `last`."""
 
-    problem: Problem
+    problem: ProblemKind
     first: int
     last: int
     reason: str = ""
@@ -60,20 +60,20 @@ async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> li
                     if batch.sealed is not None:
                         unopened += [offset for offset, data in batch.records if sealing.is_sealed(data)]
         except StorageCorrupt as error:
-            damaged, found = _damaged(error, start, end), found + 1
+            damaged, found = _make_problem(error, start, end), found + 1
             if found == limits.VERIFY_DAMAGED_MAX:
                 reason = f"{error.finding}; the rest was not read"
-                damaged = RecordsProblem(Problem.DAMAGED, damaged.first, end - 1, reason)
+                damaged = RecordsProblem(ProblemKind.DAMAGED, damaged.first, end - 1, reason)
             problems.append(damaged)
             start = damaged.last + 1
             comparison.skip(start)
     if unopened:
         reason = f"the keys of {len(unopened):,} sealed records are missing in {ledger.sealing.location}"
-        problems.append(RecordsProblem(Problem.KEY_MISSING, unopened[0], unopened[-1], reason))
-    problems += [RecordsProblem(Problem.CHANGED, first, last) for first, last in comparison.changed]
+        problems.append(RecordsProblem(ProblemKind.KEY_MISSING, unopened[0], unopened[-1], reason))
+    problems += [RecordsProblem(ProblemKind.CHANGED, first, last) for first, last in comparison.changed]
     if kept and kept[-1][0] >= end:
-        problems.append(RecordsProblem(Problem.MISSING, end, kept[-1][0]))
-    return _joined(problems)
+        problems.append(RecordsProblem(ProblemKind.MISSING, end, kept[-1][0]))
+    return _join_problems(problems)
 
 
 async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) -> dict[int, bytes]:
@@ -86,9 +86,9 @@ async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) ->
                 begin = 0
                 while wanted and wanted[-1] < batch.next:
                     end = _end(batch, wanted[-1], begin)
-                    value = values[wanted.pop()] = chain.linked(value, batch.stored[begin:end])
+                    value = values[wanted.pop()] = chain.link_records(value, batch.stored[begin:end])
                     begin = end
-                value = chain.linked(value, batch.stored[begin:])
+                value = chain.link_records(value, batch.stored[begin:])
     except StorageCorrupt:
         pass  # `check` reports it
     return values
@@ -127,7 +127,7 @@ class _Comparison:
 
     def _link(self, records: Sequence[tuple[int, bytes]]) -> None:
         for each in self._candidates:
-            each.value = chain.linked(each.value, records)
+            each.value = chain.link_records(each.value, records)
 
     def _close(self) -> None:
         first, last, kept = self._ranges.pop()
@@ -154,16 +154,16 @@ def _end(batch: Batch, last: int, begin: int) -> int:
     return bisect_right(batch.stored, last, lo=begin, key=itemgetter(0))
 
 
-def _damaged(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:
+def _make_problem(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:
     """The records that `error` is about. Raises `error` if it names no records to skip."""
     first = Position.parse(error.position).offset if error.position else start
     until = end if error.until is None else error.until
     if not start <= first < until:
         raise error
-    return RecordsProblem(Problem.DAMAGED, first, min(until, end) - 1, error.finding)
+    return RecordsProblem(ProblemKind.DAMAGED, first, min(until, end) - 1, error.finding)
 
 
-def _joined(problems: Sequence[RecordsProblem]) -> list[RecordsProblem]:
+def _join_problems(problems: Sequence[RecordsProblem]) -> list[RecordsProblem]:
     """`problems` in the order of offsets, adjacent ranges of the same problem as one."""
     joined: list[RecordsProblem] = []
     for each in sorted(problems, key=attrgetter("first")):

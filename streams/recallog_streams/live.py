@@ -22,9 +22,9 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_streams import dead_letters, generations
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, RecordSource, StorageFault
-from recallog_streams.partition_task import PartitionTask, State, backoff
+from recallog_streams.partition_task import PartitionTask, TaskState, backoff
 from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal
 
@@ -112,7 +112,7 @@ class LiveProjector:
     @property
     def problems(self) -> list[str]:
         """Why its views make no progress, one sentence per problem; empty if they make progress."""
-        failed = [f"partition {task.partition}: {task.why}" for task in self.tasks if task.state is State.FAILED]
+        failed = [f"partition {task.partition}: {task.why}" for task in self.tasks if task.state is TaskState.FAILED]
         return ([self._problem] if self._problem else []) + failed
 
     async def run(self) -> None:
@@ -150,7 +150,7 @@ class LiveProjector:
 
     async def _leave(self) -> None:
         preparing = [self._drop(partition) for partition in [*self._tasks]]
-        await ended(*filter(None, preparing))
+        await cancel_all(*filter(None, preparing))
         await self._source.stop()
 
     def _drop(self, partition: int) -> "asyncio.Task[None] | None":
@@ -169,25 +169,25 @@ class LiveProjector:
                     raise self._fatal
                 await self._round()
         finally:
-            await ended(checking)
+            await cancel_all(checking)
 
     async def _round(self) -> None:
         self._apply_assignment()
         self._apply_check_results()
-        live = {task.partition: task for task in self._tasks.values() if task.state is State.LIVE}
+        live = {task.partition: task for task in self._tasks.values() if task.state is TaskState.LIVE}
         batches = await self._stopping.unless(self._source.poll(list(live), POLL_SECONDS)) or ()
-        for partition in self._source.lost():
+        for partition in self._source.take_lost():
             if partition in live:
                 self._prepare(live[partition])
         if batches and not self._stopping:
             tasks = [live[batch.partition] for batch in batches]
-            opened = [await self._ledger.opened(batch) for batch in batches]
+            opened = [await self._ledger.unseal(batch) for batch in batches]
             done = await asyncio.gather(*map(self._process, tasks, opened), return_exceptions=True)
             for error in filter(None, done):
                 raise error
 
     def _apply_assignment(self) -> None:
-        assigned = self._source.assigned()
+        assigned = self._source.list_assigned()
         for partition in self._tasks.keys() - assigned:
             self._drop(partition)
         for partition in assigned - self._tasks.keys():
@@ -196,8 +196,8 @@ class LiveProjector:
 
     def _apply_check_results(self) -> None:
         for task in self._tasks.values():
-            active = task.state in (State.LIVE, State.BUILDING)
-            suspect = task.state is State.LIVE and task.partition in self._suspect
+            active = task.state in (TaskState.LIVE, TaskState.BUILDING)
+            suspect = task.state is TaskState.LIVE and task.partition in self._suspect
             if active and self._mismatch is not None:
                 self._fail(task, self._mismatch)
             elif suspect or (not active and self._mismatch is None and task.again_at <= self._now()):
@@ -215,7 +215,7 @@ class LiveProjector:
         if projector is None:
             return
         for part in projector.parts(batch):
-            if task.state is not State.LIVE or task.generation is None or self._stopping:
+            if task.state is not TaskState.LIVE or task.generation is None or self._stopping:
                 return
             try:
                 checkpoint = await projector.process(task.generation, part, task.checkpoint)
@@ -234,7 +234,7 @@ class LiveProjector:
                 self._committed(part)
 
     def _prepare(self, task: PartitionTask) -> None:
-        task.state = State.BUILDING
+        task.state = TaskState.BUILDING
         task.preparing = asyncio.create_task(self._catch_up(task), name=f"partition-{task.partition}")
 
     async def _catch_up(self, task: PartitionTask) -> None:
@@ -250,7 +250,7 @@ class LiveProjector:
                     if checkpoint is not None:
                         break
         except ViewsTooNew as error:
-            task.state, task.why, task.again_at = State.IDLE, str(error), self._now() + IDLE_SECONDS
+            task.state, task.why, task.again_at = TaskState.IDLE, str(error), self._now() + IDLE_SECONDS
         except Exception as error:  # noqa: BLE001 - the next round raises it: nothing awaits this task
             if isinstance(error, RecallogError) and not isinstance(error, InvariantViolation | LedgerReplaced):
                 self._fail(task, error)
@@ -264,7 +264,7 @@ class LiveProjector:
         if task.preparing is not None and task.preparing is not asyncio.current_task():
             task.preparing.cancel()
         task.failures += 1
-        task.state, task.why = State.FAILED, str(error)
+        task.state, task.why = TaskState.FAILED, str(error)
         task.again_at = self._now() + backoff(task.failures)
         _log.warning("partition %d: %s: %s", task.partition, type(error).__name__, error)
 
@@ -295,7 +295,7 @@ class LiveProjector:
         for task in [*self._tasks.values()]:
             task.end = max(task.end, ends[task.partition])
             generation, known, projector = task.generation, task.checkpoint, task.projector
-            if task.state is not State.LIVE or generation is None or known is None or projector is None:
+            if task.state is not TaskState.LIVE or generation is None or known is None or projector is None:
                 continue
             if not task.garbage_collected:
                 await projector.store.collect_garbage(task.partition)

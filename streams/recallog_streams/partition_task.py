@@ -11,7 +11,7 @@ BACKOFF_SECONDS_MIN = 0.1
 BACKOFF_SECONDS_MAX = 5.0
 
 
-class State(Enum):
+class TaskState(Enum):
     """building: its generation is folded up to the ledger's end, after a start, a rebalance, a cutover or a loss.
     live: batches are folded as they arrive.
     failed: an error occurred that may pass or needs an operator; `why` names it. Tried again after a backoff.
@@ -29,7 +29,7 @@ class PartitionTask:
     """One assigned partition."""
 
     partition: int
-    state: State = State.BUILDING
+    state: TaskState = TaskState.BUILDING
     why: str = ""
     projector: Projector | None = None
     """What maintains it, since it was last prepared."""
@@ -61,7 +61,7 @@ class PartitionTask:
 
     def live(self, generation: Generation, checkpoint: Checkpoint) -> None:
         """Record that `generation` has caught up to `checkpoint`."""
-        self.state, self.why, self.garbage_collected, self.lives = State.LIVE, "", False, self.lives + 1
+        self.state, self.why, self.garbage_collected, self.lives = TaskState.LIVE, "", False, self.lives + 1
         self.generation, self.checkpoint, self.processed = generation, checkpoint, checkpoint.offset + 1
 
 

@@ -27,7 +27,7 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, erasing, identity
-from recallog_streams.collector import uncollected
+from recallog_streams.collector import pause_collection
 from recallog_streams.definitions import KindRedefined
 from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
@@ -125,7 +125,7 @@ class Projector:
 
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code and of the last known keys, not yet known to the store."""
-        keys = self.ledger.sealing.destroyed(partition)
+        keys = self.ledger.sealing.count_destroyed(partition)
         return Generation(secrets.token_hex(8), partition, self.fold.code, until, keys)
 
     async def fits(self, generation: Generation) -> bool:
@@ -137,7 +137,7 @@ class Projector:
             return False
         # The store of keys is read only if they may differ: the keys that this process has seen last suffice, since no
         # generation of other keys gets beyond the event that says that they are destroyed.
-        may_differ = self.ledger.sealing.destroyed(generation.partition) != generation.keys
+        may_differ = self.ledger.sealing.count_destroyed(generation.partition) != generation.keys
         if may_differ and not await self.has_keys(generation):
             return False
         return await self._has_definitions(generation)
@@ -150,10 +150,10 @@ class Projector:
         """
         sealing = self.ledger.sealing
         await sealing.refresh()
-        return sealing.destroyed(generation.partition) in (generation.keys, 0)
+        return sealing.count_destroyed(generation.partition) in (generation.keys, 0)
 
     async def _has_definitions(self, generation: Generation) -> bool:
-        registered = kinds.registered()
+        registered = kinds.list_registered()
         if not registered or self._defined.get(generation.id) == len(registered):
             return True
         row_keys = [definitions.key_of(kind) for kind in registered]
@@ -204,7 +204,7 @@ class Projector:
         for batch in batches:
             try:
                 async with self._lock():
-                    with uncollected() if len(batch.records) > _SMALL_BATCH_RECORDS else nullcontext():
+                    with pause_collection() if len(batch.records) > _SMALL_BATCH_RECORDS else nullcontext():
                         checkpoint = await self.process(generation, batch)
                     if checkpoint is None:
                         return None
@@ -286,11 +286,11 @@ class Projector:
         read_here = partial(self.store.read_here, generation, checkpoint)
         began = time.monotonic()
         try:
-            records = self.fold.decoded(batch)
+            records = self.fold.decode(batch)
             changes, count = await self.fold.process(
                 records, cache.rows, fetch, self.store.commit_changes_max, read_here
             )
-        except Moved:
+        except GenerationMoved:
             return None
         except KindRedefined:  # by another process, since the generation was compared
             self._defined.pop(generation.id, None)
@@ -306,7 +306,7 @@ class Projector:
     async def fetch(
         self, generation: Generation, checkpoint: Checkpoint, needs: Sequence[RowKey], logs: Sequence[LogName]
     ) -> Fetched:
-        """Rows, and totals of logs, at the checkpoint. Raises `Moved` if the checkpoint has changed, or
+        """Rows, and totals of logs, at the checkpoint. Raises `GenerationMoved` if the checkpoint has changed, or
         `GenerationGone`."""
         totals = [(log, 0) for log in logs]
         try:
@@ -314,7 +314,7 @@ class Projector:
         except Rebuilding as error:
             raise GenerationGone(f"the generation {generation.id} is gone") from error
         if snapshot.checkpoint != checkpoint:
-            raise Moved
+            raise GenerationMoved
         return snapshot.rows, [tail.total for tail in snapshot.logs]
 
     async def commit(
@@ -330,7 +330,7 @@ class Projector:
         if batch.records:
             record, digest = batch.stored[-1][0], digest_of(batch.stored[-1][1])
         if self._space is None:
-            chain, block_ends = hash_chain.extended(chain, batch)
+            chain, block_ends = hash_chain.extend_chain(chain, batch)
             changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep) if block_ends else changes
         new = Checkpoint(batch.next - 1, record, digest, chain)
         outcome = await self.store.commit(generation, checkpoint, new, changes)
@@ -374,7 +374,8 @@ class Projector:
         stored = await self.store.remember_manifest(manifest)
         if stored != manifest:
             raise LedgerMismatch(
-                f"{self._views} were computed from another ledger: {_shown(stored, manifest)}. {self._if_replaced}"
+                f"{self._views} were computed from another ledger: {_show_difference(stored, manifest)}. "
+                f"{self._if_replaced}"
             )
         if checkpoint.record < 0:
             return
@@ -426,7 +427,7 @@ class Projector:
         return f"Put the ledger back that they belong to; or, if this one is right, drop the views: {self._drop}"
 
 
-def _shown(stored: bytes, manifest: bytes) -> str:
+def _show_difference(stored: bytes, manifest: bytes) -> str:
     """What differs between the manifest of the views and that of the ledger, encoded as JSON."""
     try:
         theirs, ours = (msgspec.json.decode(each, type=Manifest) for each in (stored, manifest))
@@ -440,5 +441,5 @@ CatchUp = Callable[[Projector, Generation, int, Progress | None], Awaitable[Chec
 """`Projector.catch_up`, or another way to do the same."""
 
 
-class Moved(Exception):
+class GenerationMoved(Exception):
     """Another projector committed to the generation while this one was folding."""

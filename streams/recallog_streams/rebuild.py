@@ -17,7 +17,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.views import RebuildReport
 from recallog_streams import generations
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.generations import BuildInProgress
 from recallog_streams.progress import CombinedProgress, Progress
 from recallog_streams.projector import CatchUp, GenerationGone, Projector
@@ -79,7 +79,7 @@ async def rebuild(
                 )
             )
 
-    await gathered(lambda _: work(), range(at_once), at_once)
+    await gather_limited(lambda _: work(), range(at_once), at_once)
     if failures:
         raise failures[0]
     return sorted(reports, key=lambda report: report.partition)
@@ -87,12 +87,12 @@ async def rebuild(
 
 async def _begin(projector: Projector, partitions: Sequence[int]) -> list[BuildInProgress]:
     """The building generations of a rebuild in progress; without one, new generations of all partitions."""
-    return await gathered(partial(generations.begin, projector), await concerned(projector, partitions))
+    return await gather_limited(partial(generations.begin, projector), await find_concerned(projector, partitions))
 
 
-async def concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
+async def find_concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
     """The partitions, with their generations, that a rebuild would complete: the ones in progress, or else all."""
-    pointers = dict(zip(partitions, await gathered(projector.store.pointer, partitions), strict=True))
+    pointers = dict(zip(partitions, await gather_limited(projector.store.pointer, partitions), strict=True))
     in_progress = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
     return in_progress or pointers
 

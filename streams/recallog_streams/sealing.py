@@ -1,6 +1,6 @@
 """Seals the events that a ledger appends, and opens the records that are read from it, with the keys of a store.
 
-A ledger calls `sealed` when it appends, and `opened` when it reads. So all layers above it see
+A ledger calls `seal` when it appends, and `unseal` when it reads. So all layers above it see
 events as if they were not sealed. Keys are cached; each call first asks the store whether keys were retired or
 destroyed since, which is one small read. Batches and events that are not sealed need no store.
 """
@@ -88,7 +88,7 @@ class Sealing:
         """Where the keys are, for messages."""
         return self.keys.location
 
-    async def sealed(self, events: Sequence[Event], values: Sequence[bytes]) -> Sequence[bytes]:
+    async def seal(self, events: Sequence[Event], values: Sequence[bytes]) -> Sequence[bytes]:
         """What to store of events whose canonical bytes are `values`. Raises `SourcesErased`."""
         policy, entries, sources = self._policy, kinds.entry_kinds(), _sources.get()
         if policy == "off":
@@ -138,7 +138,7 @@ class Sealing:
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
         return {id_: secrets[id_] for id_ in ids}
 
-    async def opened(self, records: Records) -> Records:
+    async def unseal(self, records: Records) -> Records:
         """The records, with sealed ones opened; the same object if none is sealed."""
         numbers = [number for number, (_, data) in enumerate(records) if data[12:13] == b"2"]
         if not numbers:
@@ -203,7 +203,7 @@ class Sealing:
             self.problem = str(error)
             warn_once("storage", ("keys", self.location), f"sealed events cannot be read: {error}")
 
-    def destroyed(self, partition: int) -> int:
+    def count_destroyed(self, partition: int) -> int:
         """A number that changes whenever a key of events of the partition is destroyed, as of the last `refresh`; 0 if
         none was."""
         return 0 if self._state is None else self._state.destroyed.get(partition, 0)
@@ -231,7 +231,7 @@ def _opener_of(ids: tuple[str, ...], secrets: Mapping[str, bytes]) -> Opener:
     """Opens the records that have the keys with these ids."""
     keys = tuple(secrets[id_] for id_ in ids if id_ in secrets)
     if DESTROYED in keys:
-        return sealing.erased
+        return sealing.erase_record
     return _as_it_is if not ids or len(keys) < len(ids) else _cipher_of(ids, keys).open
 
 

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 
 Result = TypeVar("Result")
 
@@ -36,4 +36,4 @@ class StopSignal:
             await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
             return working.result() if working.done() else None
         finally:
-            await ended(working, stopping)
+            await cancel_all(working, stopping)

@@ -29,7 +29,7 @@ class Tracing:
 
     def __init__(self, *, remote: bool = False) -> None:
         """`remote`: the called code is in another process. Raises `SettingsError` if OpenTelemetry is not installed."""
-        with extras.needed("telemetry"):
+        with extras.import_extra("telemetry"):
             from opentelemetry import context, trace
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
         self._context, self._trace = context, trace
@@ -57,7 +57,7 @@ class Tracing:
                 span.end()
 
     @contextmanager
-    def continued(self, traceparent: str | None) -> Iterator[None]:
+    def continue_trace(self, traceparent: str | None) -> Iterator[None]:
         """Spans inside belong to the trace of a header. An invalid header changes nothing, and neither does a
         valid one if the program has already made a span for the request."""
         context = self._context.get_current()
@@ -75,14 +75,14 @@ class Tracing:
         self._propagator.inject(carrier)
         return carrier.get(TRACEPARENT)
 
-    def folded(self, partition: int, records: int, seconds: float, traceparents: Iterable[str]) -> None:
+    def add_span(self, partition: int, records: int, seconds: float, traceparents: Iterable[str]) -> None:
         """Add the span of a batch that was just committed, with a link to each span that has published records of it.
 
         `traceparents` are their headers. If there is a single span, the fold belongs to its trace. A batch without
         traced records has none.
         """
         with _harmless():
-            publishers = [each for each in map(self._sampled, dict.fromkeys(traceparents)) if each is not None]
+            publishers = [each for each in map(self._find_sampled, dict.fromkeys(traceparents)) if each is not None]
             if not publishers:
                 return
             parent = self._context.Context()
@@ -103,7 +103,7 @@ class Tracing:
                 start_time=now - round(seconds * 1e9),
             ).end(now)
 
-    def _sampled(self, traceparent: str) -> "SpanContext | None":
+    def _find_sampled(self, traceparent: str) -> "SpanContext | None":
         """The span that a header names, if its trace is recorded."""
         extracted = self._propagator.extract({TRACEPARENT: traceparent}, self._context.Context())
         found = self._trace.get_current_span(extracted).get_span_context()

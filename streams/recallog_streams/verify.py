@@ -18,7 +18,7 @@ from recallog_projections.tables import Log, Table
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
 from recallog_streams import chain, ledger_check
-from recallog_streams.ledger_check import KeptValue, Problem, RecordsProblem
+from recallog_streams.ledger_check import KeptValue, ProblemKind, RecordsProblem
 from recallog_streams.progress import Progress
 from recallog_streams.projector import CatchUp, Projector
 
@@ -82,14 +82,14 @@ async def verify(
     kept = await _kept_values(projector, generation)
     found = Verification(await ledger_check.check(projector.ledger, generation.partition, kept))
     processed = kept[-1][0] if kept else -1
-    gaps = [each for each in found.records if each.problem is not Problem.CHANGED and each.first <= processed]
+    gaps = [each for each in found.records if each.problem is not ProblemKind.CHANGED and each.first <= processed]
     fresh: _FreshFold | None = None
     if gaps:
         first = f"{generation.partition}:{gaps[0].first}"
         found.not_compared = f"the ledger cannot be folded again past {first}; only the checksums of rows were verified"
     else:
         fresh = await _FreshFold.of(projector, projections, generation.partition, progress, catch_up)
-    is_changed = any(each.problem is Problem.CHANGED for each in found.records)
+    is_changed = any(each.problem is ProblemKind.CHANGED for each in found.records)
     for table in projector.fold.tables:
         # After changed records the fresh fold has other values of the chain, which `records` already says.
         is_explained = table is chain.BLOCKS and is_changed

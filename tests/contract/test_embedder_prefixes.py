@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from recallog_embedding_endpoint.embedder import EndpointEmbedder
 from recallog_projections.index.embedders import onnx
 from recallog_projections.index.embedders.embedder import Passage
-from recallog_projections.index.embedders.onnx import OnnxEmbedder, located
+from recallog_projections.index.embedders.onnx import OnnxEmbedder, locate_tokens
 from recallog_projections.index.embedders.prefixes import NO_PREFIXES, Prefixes, model_prefixes, split_name
 from recallog_projections.index.embedders.registry import embedder as embedder_named
 from recallog_schemas.errors import SettingsError
@@ -203,7 +203,7 @@ def test_a_space_that_a_tokenizer_joins_to_a_word_is_not_in_its_span() -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     encoding = tokenizer.encode("q: " + "the key")
     unknown = (token == onnx.unknown_id(tokenizer) for token in encoding.ids)
-    found = located("the key", encoding.offsets, encoding.special_tokens_mask, unknown, shift=-3)
+    found = locate_tokens("the key", encoding.offsets, encoding.special_tokens_mask, unknown, shift=-3)
     assert [(token.start, token.end, token.is_unknown) for token in found] == [(0, 3, False), (4, 7, False)]
 
 

@@ -29,7 +29,7 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexUnavailable, StorageError
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support.events import event, run
 
@@ -69,7 +69,7 @@ class BusyService:
     @asynccontextmanager
     async def serving(self, home: Path) -> AsyncIterator[None]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        address = messages.Address(server.sockets[0].getsockname()[1], "token", os.getpid())
+        address = messages.ServiceAddress(server.sockets[0].getsockname()[1], "token", os.getpid())
         (home / layout.INDEX).mkdir(parents=True)
         (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
         async with server:
@@ -85,11 +85,13 @@ class BusyService:
                 {asyncio.create_task(released), gone := asyncio.create_task(disconnected)},
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            await ended(*left)
+            await cancel_all(*left)
             if gone in done:
                 self.cancelled += 1
                 return
-            writer.write(messages.framed(messages.Result(msgspec.json.encode(messages.HealthReport("all is well")))))
+            writer.write(
+                messages.frame_message(messages.Result(msgspec.json.encode(messages.HealthReport("all is well"))))
+            )
             await writer.drain()
         finally:
             writer.close()

@@ -16,7 +16,7 @@ from recallog_projections.sqlite.connecting import PAGE_BYTES
 from recallog_schemas.errors import StorageCorrupt
 from recallog_schemas.views import RepairReport, VerifyReport
 from recallog_streams import ledger_check
-from recallog_streams.ledgers.ledger import Part
+from recallog_streams.ledgers.ledger import LedgerPart
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.ledgers.sqlite_records import event_checksum
 from support import old_ledger
@@ -24,7 +24,7 @@ from support.cli import recallog
 from support.events import event, numbered, run
 
 IDS, SPACE_INDEX, NAMES = "sqlite_autoindex_events_1", "events_of_space", "sqlite_autoindex_spaces_1"
-PARTS = {IDS: Part.IDS, SPACE_INDEX: Part.SPACE_INDEX, NAMES: Part.NAMES, "spaces": Part.SPACES}
+PARTS = {IDS: LedgerPart.IDS, SPACE_INDEX: LedgerPart.SPACE_INDEX, NAMES: LedgerPart.NAMES, "spaces": LedgerPart.SPACES}
 SPACES = 30
 
 

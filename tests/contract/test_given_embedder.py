@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Memory, layout
-from recallog.index.ownership import Owner
+from recallog.index.ownership import IndexOwner
 from recallog.settings import Settings
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedding, Passage
@@ -273,7 +273,7 @@ def test_a_service_that_has_the_index_is_named(tmp_path: Path) -> None:
 def test_a_process_that_was_killed_leaves_no_owner_behind(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     async def work() -> None:
         (tmp_path / layout.INDEX).mkdir()
-        (tmp_path / layout.INDEX_OWNER).write_bytes(msgspec.json.encode(Owner(1, "gone model")))
+        (tmp_path / layout.INDEX_OWNER).write_bytes(msgspec.json.encode(IndexOwner(1, "gone model")))
         settings = Settings(home=tmp_path, index="embedded", embedder=endpoint.name, index_idle_seconds=0)
         async with indexed(Memory.open(settings)) as memory:
             assert (await memory.recall(*A, QUESTION)).degraded is None

@@ -21,7 +21,7 @@ import pytest
 
 from recallog import Memory, layout
 from recallog.index import remote
-from recallog.index.messages import Address, Health, encode_settings
+from recallog.index.messages import Health, ServiceAddress, encode_settings
 from recallog.settings import Settings
 from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.store import made_with
@@ -85,8 +85,8 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def address(home: Path) -> Address:
-    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=Address)
+def address(home: Path) -> ServiceAddress:
+    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=ServiceAddress)
 
 
 def is_listening(home: Path) -> bool:
@@ -308,7 +308,9 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             wrong = home.parent / "elsewhere"
             (wrong / layout.INDEX).mkdir(parents=True)
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
-                (wrong / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
+                (wrong / layout.INDEX_ADDRESS).write_bytes(
+                    msgspec.json.encode(ServiceAddress(right.port, token, right.pid))
+                )
                 with pytest.raises(IndexUnavailable, match="not being served"):
                     await remote.call(wrong, Health())
             reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
@@ -380,7 +382,7 @@ def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> N
 
 def test_a_stale_address_file_does_not_prevent_a_new_service(home: Path) -> None:
     (home / layout.INDEX).mkdir()
-    stale = Address(1, "0" * 32, 2**22 - 1)
+    stale = ServiceAddress(1, "0" * 32, 2**22 - 1)
     (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
 
     async def work() -> None:

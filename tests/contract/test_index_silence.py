@@ -54,8 +54,8 @@ def settings(home: Path, **more: Any) -> Settings:
     return Settings(home=home, index="embedded", **given)
 
 
-def address(home: Path) -> messages.Address:
-    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
+def address(home: Path) -> messages.ServiceAddress:
+    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.ServiceAddress)
 
 
 async def seconds(work: Awaitable[Any]) -> tuple[float, Any]:
@@ -254,7 +254,9 @@ class Talker:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         (home / layout.INDEX).mkdir(parents=True, exist_ok=True)
         port = server.sockets[0].getsockname()[1]
-        (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(messages.Address(port, "token", os.getpid())))
+        (home / layout.INDEX_ADDRESS).write_bytes(
+            msgspec.json.encode(messages.ServiceAddress(port, "token", os.getpid()))
+        )
         try:
             yield
         finally:
@@ -294,7 +296,7 @@ def test_the_address_of_a_process_that_has_ended_costs_nothing(built: Path) -> N
     async def work() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent, subprocess.Popen([sys.executable, "-c", ""]) as gone:
             gone.wait()
-            stale = messages.Address(silent.getsockname()[1], "token", gone.pid)
+            stale = messages.ServiceAddress(silent.getsockname()[1], "token", gone.pid)
             (built / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
             async with Memory.open(settings(built)) as memory:
                 assert (await memory.recall("village", "baker", QUESTION)).degraded is None

@@ -511,7 +511,7 @@ async def holding(found: Village, kept: Iterable[StoredPoint]) -> None:
 def as_written(point: StoredPoint, **changed: Any) -> Point:
     assert point.dense is not None
     assert point.sparse is not None
-    return Point(point.id, point.dense, point.sparse, points.sealed(point.id, {**point.payload, **changed}))
+    return Point(point.id, point.dense, point.sparse, points.seal_payload(point.id, {**point.payload, **changed}))
 
 
 @pytest.mark.parametrize("page", [3, limits.SCAN_ITEMS])

@@ -13,10 +13,10 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas.errors import IndexUnavailable
 from recallog_streams import generations
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import LiveProjector
-from recallog_streams.partition_task import State
+from recallog_streams.partition_task import TaskState
 from support.events import event, run
 from support.group_in_memory import InMemoryGroup
 from support.indexing import collection, toys
@@ -45,7 +45,7 @@ class World:
         async def all_there() -> bool:
             (end,) = await self.ledger.ends()
             try:
-                has_all = self.state is State.LIVE and await self.texts() == points
+                has_all = self.state is TaskState.LIVE and await self.texts() == points
             except (AssertionError, IndexUnavailable):
                 return False
             # The engine has the points of a batch before the task has its checkpoint.
@@ -55,7 +55,7 @@ class World:
         await until(all_there, f"{points} points are indexed")
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> TaskState | None:
         return self.live.tasks[0].state if self.live.tasks else None
 
 
@@ -68,7 +68,7 @@ async def working(folder: Path) -> AsyncIterator[World]:
         if task.done():
             task.result()
     finally:
-        await ended(task)
+        await cancel_all(task)
         await world.engine.close()
 
 
@@ -95,7 +95,7 @@ def test_it_follows_the_ledger_with_lag_and_checkpoint_like_views(tmp_path: Path
 
 def test_a_cutover_to_another_model_is_followed(tmp_path: Path) -> None:
     async def work(world: World) -> None:
-        group = await world.indexing.moved("other")
+        group = await world.indexing.group_for_move("other")
         await generations.rebuild(group.builder, 0)
         await world.publish("Rye!")
         await world.until_indexed(4)
@@ -126,7 +126,7 @@ def test_a_model_that_fails_is_named_and_tried_again(tmp_path: Path, error: Exce
         await world.publish("Rye!")
 
         async def failed() -> bool:
-            return world.state is State.FAILED and str(error) in " ".join(world.live.problems)
+            return world.state is TaskState.FAILED and str(error) in " ".join(world.live.problems)
 
         await until(failed, "the failure is named")
         toy.failure = None

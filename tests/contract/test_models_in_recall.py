@@ -16,7 +16,7 @@ from recallog.retrieval import recall
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.searcher import Searcher
-from recallog.retrieval.sources import Asked, CandidateSource, Shown
+from recallog.retrieval.sources import CandidateSource, ShownText, SourceQuery
 from recallog_projections.index.documents import (
     DOCUMENTS,
     Document,
@@ -95,7 +95,7 @@ class PromiseDocuments(DocumentMaker):
 
     def apply(self, rows: Rows, record: Record) -> int:
         more = 0
-        for before, now in rows.written(PROMISES):
+        for before, now in rows.list_written(PROMISES):
             if before is not None:
                 rows.delete(DOCUMENTS, "", key=before.point)
                 more -= 1
@@ -131,17 +131,17 @@ class PromiseCandidates(CandidateSource):
     def __init__(self, present: Mapping[int, Promise]) -> None:
         self.present = present
 
-    async def read(self, asked: Asked, found: Sequence[Candidate]) -> Mapping[int, Promise]:
+    async def read(self, asked: SourceQuery, found: Sequence[Candidate]) -> Mapping[int, Promise]:
         return {each.offset: self.present[each.offset] for each in found if each.offset in self.present}
 
     def point_of(self, text: Promise) -> str:
         return text.point
 
-    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[Promise]:
+    async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[Promise]:
         return [promise for offset, promise in self.present.items() if offset not in known]
 
-    def shown(self, text: Promise) -> Shown:
-        return Shown(text.event, text.text, text.offset)
+    def show(self, text: Promise) -> ShownText:
+        return ShownText(text.event, text.text, text.offset)
 
 
 def indexer_of(ledger: Ledger, folder: Path) -> Indexer:

@@ -24,7 +24,7 @@ from recallog import Event, InvalidInput, Memory, Remote, Settings
 from recallog_schemas import names
 from recallog_service.access import Access
 from recallog_service.http.app import Application
-from recallog_service.http.mounting import mounted
+from recallog_service.http.mounting import list_mounted
 from support.cli import recallog
 from support.events import event
 from support.http import served
@@ -83,7 +83,7 @@ def test_what_is_published_under_a_name_is_found_under_it_at_every_door(
 
 async def _in_process(world: World, space: str, agent: str, other_space: str, other_agent: str) -> None:
     async with Memory.open(world.settings) as memory:
-        app = Application(memory, Access.of(world.settings), mounted=mounted(memory))
+        app = Application(memory, Access.of(world.settings), mounted=list_mounted(memory))
         async with served(app) as (_, url), Remote(url) as remote, httpx.AsyncClient(base_url=url) as client:
             await memory.publish(Event(**world.fields(space, agent, "Python")))
             await memory.publish(world.fields(other_space, other_agent, "a dict"))

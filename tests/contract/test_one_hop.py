@@ -174,7 +174,7 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
         "Conflict": lambda: kind("It happened.", version=3),
         "RateLimited": lambda: kind("It happened.", retry_after_seconds=2.5),
     }.get(name, lambda: kind("It happened."))()
-    data = messages.framed(messages.failure(raised))[messages.LENGTH_BYTES :]
+    data = messages.frame_message(messages.failure(raised))[messages.LENGTH_BYTES :]
     received = messages.frame(data)
     assert isinstance(received, messages.Failed)
     found = messages.error_of(received)
@@ -250,18 +250,18 @@ def test_hostile_bytes_get_no_answer_and_disturb_nobody(home: Path) -> None:
         async with Memory.open(settings(home)) as memory:
             await memory.catch_up_index()
             right = _address(home)
-            greeting = messages.framed(messages.Handshake(right.token))
+            greeting = messages.frame_message(messages.Handshake(right.token))
             for sent in (
                 b"hello",
                 b"\xff\xff\xff\xff" + b"\0" * 100,
                 (5).to_bytes(4, "big") + b"hello",
-                messages.framed(messages.Health()),
-                messages.framed(messages.Handshake("0" * 32)) + messages.framed(messages.Health()),
-                messages.framed(messages.Handshake("ü" * 200)) + messages.framed(messages.Health()),
-                messages.framed(messages.Handshake("x" * 2_000)),
+                messages.frame_message(messages.Health()),
+                messages.frame_message(messages.Handshake("0" * 32)) + messages.frame_message(messages.Health()),
+                messages.frame_message(messages.Handshake("ü" * 200)) + messages.frame_message(messages.Health()),
+                messages.frame_message(messages.Handshake("x" * 2_000)),
                 greeting + b"\xff\xff\xff\xff",
                 greeting + greeting,
-                greeting + messages.framed(messages.Health()) + b"more",
+                greeting + messages.frame_message(messages.Health()) + b"more",
             ):
                 reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
                 writer.write(sent)
@@ -282,8 +282,8 @@ def test_hostile_bytes_get_no_answer_and_disturb_nobody(home: Path) -> None:
     run(work())
 
 
-def _address(home: Path) -> messages.Address:
-    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
+def _address(home: Path) -> messages.ServiceAddress:
+    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.ServiceAddress)
 
 
 def test_a_service_of_another_version_gives_way(home: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_service_of_another_version_gives_way(home: Path) -> None:
             await memory.catch_up_index()
             before = _address(home)
             _, writer = await asyncio.open_connection("127.0.0.1", before.port)
-            writer.write(messages.framed(messages.Handshake(before.token, "0.0.0")))
+            writer.write(messages.frame_message(messages.Handshake(before.token, "0.0.0")))
             await until(lambda: _is_gone(home), "the service of another version ends")
             writer.close()
             found = await memory.recall("village", "baker", QUESTION)

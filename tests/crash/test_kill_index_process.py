@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from recallog import Memory, layout
-from recallog.index.messages import Address
+from recallog.index.messages import ServiceAddress
 from recallog.settings import Settings
 from recallog_schemas.errors import IndexUnavailable
 from support.embedding_endpoint import embedding_endpoint
@@ -35,7 +35,9 @@ START_SECONDS = 3.0
 def kill(home: Path) -> bool:
     """Kill the process that serves the folder; return whether there was one."""
     with suppress(FileNotFoundError, ProcessLookupError, msgspec.MsgspecError):
-        os.kill(msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=Address).pid, signal.SIGKILL)
+        os.kill(
+            msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=ServiceAddress).pid, signal.SIGKILL
+        )
         return True
     return False
 

@@ -22,6 +22,7 @@ from typing import Any
 from flip.memories import in_process, served
 from flip.story import BATCHES, batches
 from recallog import layout
+from recallog.composition import REACTORS
 from recallog.index.semantic_index import IndexInProcess
 from support import tiny_onnx
 
@@ -69,7 +70,7 @@ def build(root: Path) -> Folders:
         (home / layout.INDEX_ADDRESS).write_text('{"port":9,"token":"0123456789abcdef","pid":99999999}')
         (home / layout.INDEX_LOG).write_text("2026-03-01 06:00:00 INFO recallog.index started\n")
         (home / layout.INDEX_LOCK).touch()
-        (home / layout.REACTORS_LOCK).touch()
+        (home / layout.lock_file(REACTORS)).touch()
     return opened(root)
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from recallog import layout
+from recallog.composition import REACTORS
 
 PAGE_BYTES = 4096
 _LOG_BYTES, _FRAME_BYTES = 32, 24
 """The headers of a write-ahead log and of each of its frames."""
 _NAMED = (
     *(layout.LEDGER, layout.views_file(), layout.views_file("topics"), str(layout.INDEX_ROWS)),
-    *(layout.views_lock(), layout.views_lock("topics"), layout.REACTORS_LOCK),
+    *(layout.views_lock(), layout.views_lock("topics"), layout.lock_file(REACTORS)),
     *(str(layout.INDEX_LOCK), str(layout.INDEX_ADDRESS), str(layout.INDEX_LOG)),
 )
 KINDS = {

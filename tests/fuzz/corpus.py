@@ -172,11 +172,11 @@ def index_messages() -> list[bytes]:
     )
     sent = (
         messages.Handshake("t" * 32), messages.Health(), messages.Perform("recall", arguments.encode(), 2_000),
-        messages.Working(), messages.Progressed(3, 9), messages.Result(b'{"items":[]}'), messages.Gone(),
+        messages.StillWorking(), messages.Progressed(3, 9), messages.Result(b'{"items":[]}'), messages.Gone(),
         messages.Failed("InvalidArgument", "space: no name", {"path": "space", "rule": "x"}),
         messages.Failed("ModelFailed", "x", {"reason": "x", "retryable": True, "retry_after_seconds": None}),
     )  # fmt: skip
-    return [messages.framed(message) for message in sent]
+    return [messages.frame_message(message) for message in sent]
 
 
 def settings_lines() -> list[bytes]:

@@ -17,7 +17,7 @@ from fuzz import corpus
 from recallog import Memory, Position
 from recallog.composition import assemble
 from recallog.index import messages
-from recallog.index_service.service import _received
+from recallog.index_service.service import _receive
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
 from recallog.retrieval import dates, names, persons
@@ -253,7 +253,7 @@ async def _judge_messages(inputs: Sequence[bytes]) -> None:
         reader.feed_data(data)
         reader.feed_eof()
         try:
-            body = await _received(reader, messages.MESSAGE_BYTES_MAX)
+            body = await _receive(reader, messages.MESSAGE_BYTES_MAX)
         except (EOFError, ConnectionError):
             body = data[messages.LENGTH_BYTES :]
         for read in (messages.handshake, messages.call, messages.frame):
@@ -339,16 +339,16 @@ def judge_texts(inputs: Sequence[bytes], rng: random.Random) -> None:
         documents.clean(text)
         questions.is_question(text)
         visible(text)
-        wrapping.wrapped(text[:2_000], 80)
+        wrapping.wrap_line(text[:2_000], 80)
         query_terms(question, AGENTS)
-        names.named(question, AGENTS)
+        names.find_named(question, AGENTS)
         persons.subject(question)
         possible_names(question)
         for each in dates.find(question):
             each.days(date(2026, 3, 1))
         rule = text[:200]
         with suppress(ValueError):
-            text_rules.declared(rule)({"text": text, "a": {"b": [1, None]}})
+            text_rules.make_rule(rule)({"text": text, "a": {"b": [1, None]}})
         text_rules.tool_text({"tool": text, "arguments": {"x": text}, "result": text, "ok": False})
 
 

@@ -12,15 +12,15 @@ import msgspec
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.views import builtin
-from recallog_projections.views.activity import AGENTS, SPACES, Activity
+from recallog_projections.views.activity import AGENTS, SPACES, ActivityProjection
 from recallog_schemas import Record, limits
 from recallog_service.cli import main
 
 _of_today = builtin.projections
 
 
-class Twice(Activity):
-    version: ClassVar[int] = Activity.version + 1
+class Twice(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version + 1
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
@@ -34,7 +34,7 @@ class Twice(Activity):
 
 
 def newer_projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
-    return [Twice() if each.name == Activity.name else each for each in _of_today(log_events)]
+    return [Twice() if each.name == ActivityProjection.name else each for each in _of_today(log_events)]
 
 
 @contextmanager

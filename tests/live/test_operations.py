@@ -14,7 +14,7 @@ import redis
 
 from live.support import PARTITIONS, Cluster
 from recallog import Event, Memory, Position
-from recallog_projections.stores.checksums import sealed, unsealed
+from recallog_projections.stores.checksums import add_checksum, strip_checksum
 from recallog_projections.stores.redis_format import address_of
 from recallog_schemas import codec
 from support.cli import environment_of
@@ -119,10 +119,10 @@ def alter_row(cluster: Cluster, table: str, *, seal: bool) -> None:
                 for field, value in client.hscan_iter(key):
                     if generation and field.startswith(SILENT.encode()):
                         address, mask = address_of(table, field), crc32(generation.encode())
-                        row = unsealed(value, address, mask)
+                        row = strip_checksum(value, address, mask)
                         assert row
                         changed = row[:-1] + bytes([row[-1] ^ 1])
-                        client.hset(key, field, sealed(changed, address, mask) if seal else changed + value[-4:])
+                        client.hset(key, field, add_checksum(changed, address, mask) if seal else changed + value[-4:])
                         return
     raise AssertionError(f"no row of {SILENT} in {table}")
 

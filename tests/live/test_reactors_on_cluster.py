@@ -19,7 +19,7 @@ from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
 from recallog_schemas.models.facts.triggers import EXTRACTION
 from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_schemas.models.workspace.triggers import DAILY
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka import agents
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
@@ -248,7 +248,7 @@ def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions
                     await triggers_topic.send([Doorbell("village", "baker", "reflection.due/x/1")])
                     await asyncio.sleep(0.5)
         finally:
-            await ended(running)
+            await cancel_all(running)
             await triggers_topic.close()
 
     asyncio.run(work())

@@ -15,7 +15,7 @@ import pytest
 import redis
 from deploy.local import LocalRedis
 from deploy.local.server import START_SECONDS
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contract.damage_contract import DamageContract
@@ -167,6 +167,7 @@ def own(server: LocalRedis) -> Iterator[RedisStore]:
 
 
 @settings(max_examples=60)
+@example(commits=[Changes({}, {LogName("l", "a\0", ""): [b""]}, {"l": 3})], limit=1, space="a", newest=0)
 @given(
     commits=st.lists(changes((*NAMES, "a\0", "a\0b", "\0", "\x01")), max_size=8),
     limit=st.integers(1, 5) | st.integers(20, 50),

@@ -57,7 +57,7 @@ def test_each_agent_reaches_what_it_may_read_and_nothing_else(seed: int, size: i
         for agent in (*AGENTS, "ghost", "stranger"):
             owners = {entry.offset: entry.owner for entry in readable(expected, space, agent)}
             for query, names in ASKED.items():
-                found = finish(by_entities.ranked(reading, space, agent, query, limit=1_000))
+                found = finish(by_entities.rank_entries(reading, space, agent, query, limit=1_000))
                 assert {each.offset: each.weight for each in found} == reached(expected, space, agent, names)
                 assert {each.offset: each.owner for each in found}.items() <= owners.items()
                 assert [each.weight for each in found] == sorted((each.weight for each in found), reverse=True)

@@ -16,7 +16,7 @@ from recallog_projections.stores.store import Generation
 from recallog_projections.views import builtin
 from recallog_streams.fold import Fold
 from recallog_streams.parallel.catching_up import ParallelCatchUp
-from recallog_streams.parallel.workers import Workers, started
+from recallog_streams.parallel.workers import Workers, start_workers
 from recallog_streams.projector import Projector
 from support.events import one_loop, run
 from support.folding import all_rows
@@ -46,7 +46,7 @@ def pools() -> Iterator[Pools]:
 
     async def start() -> Pools:
         fold = Fold(builtin.projections(), unique_ids=False)
-        begin = (started(n, make_projections, fold, unique_ids=False, store=SmallCommits()) for n in (2, 3))
+        begin = (start_workers(n, make_projections, fold, unique_ids=False, store=SmallCommits()) for n in (2, 3))
         return [await processes.enter_async_context(each) for each in begin]
 
     processes = AsyncExitStack()

@@ -56,11 +56,11 @@ class InMemoryGroup(RecordSource):
     async def stop(self) -> None:
         self.running = False
 
-    def assigned(self) -> frozenset[int]:
+    def list_assigned(self) -> frozenset[int]:
         return self.assignment if self.running else frozenset()
 
     def seek(self, partition: int, offset: int) -> bool:
-        if partition not in self.assigned():
+        if partition not in self.list_assigned():
             return False
         self.next = offset
         return True
@@ -77,6 +77,6 @@ class InMemoryGroup(RecordSource):
         self.next = min(len(values), start + self._batch_records)
         return [Batch(0, start, self.next, list(enumerate(values[start : self.next], start)))]
 
-    def lost(self) -> Collection[int]:
+    def take_lost(self) -> Collection[int]:
         lost, self.no_longer = self.no_longer, set()
         return lost

@@ -13,11 +13,11 @@ from recallog_service.formats import registry
 @contextmanager
 def formats_read_again() -> Iterator[None]:
     """The formats of the distributions that are installed meanwhile."""
-    registry.installed.cache_clear()
+    registry.load_installed.cache_clear()
     try:
         yield
     finally:
-        registry.installed.cache_clear()
+        registry.load_installed.cache_clear()
 
 
 @contextmanager

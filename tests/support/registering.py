@@ -15,7 +15,7 @@ def registered(model: str = "", of: Iterable[Kind] = ()) -> Iterator[None]:
             kinds.register(model, of)
         yield
     finally:
-        for name in kinds.registered():
+        for name in kinds.list_registered():
             del catalogue._catalogue[name], catalogue._models[name]
         for clear in catalogue._cached:
             clear()

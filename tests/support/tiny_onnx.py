@@ -42,4 +42,4 @@ def _model(states: NDArray[np.float32]) -> bytes:
     """A model whose `last_hidden_state` is `states`[`input_ids`]."""
     made = GraphWriter()
     made.apply("Gather", made.constant("states", states), "input_ids", outputs=["last_hidden_state"])
-    return made.serialized(["input_ids", "attention_mask"], "last_hidden_state", states.shape[1])
+    return made.serialize(["input_ids", "attention_mask"], "last_hidden_state", states.shape[1])

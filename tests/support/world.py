@@ -24,7 +24,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import Table
 from recallog_projections.views import builtin, episodic
-from recallog_projections.views.activity import Activity
+from recallog_projections.views.activity import ActivityProjection
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Record, timestamps
 from recallog_schemas.errors import (
@@ -56,8 +56,8 @@ DAMAGED, HELD = "a damaged record", "a stopped holder of the lock"
 TROUBLES = (DAMAGED, HELD, "full", "read-only")
 
 
-class NewActivity(Activity):
-    version: ClassVar[int] = Activity.version + 1
+class NewActivity(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version + 1
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -92,10 +92,10 @@ def test_many_entries_are_published_at_once() -> None:
     async def work(memory: Memory) -> None:
         (accesses,) = memory._access.observers
         assert isinstance(accesses, AccessCounter)
-        accesses.counted("village", "baker", [f"e-{n}" for n in range(long_term_limits.ACCESSED_IDS_MAX - 1)])
+        accesses.count_lookup("village", "baker", [f"e-{n}" for n in range(long_term_limits.ACCESSED_IDS_MAX - 1)])
         await asyncio.sleep(0)
         assert await accessed(memory) == []
-        accesses.counted("village", "baker", ["a", "b"])
+        accesses.count_lookup("village", "baker", ["a", "b"])
         await asyncio.sleep(0.01)
         (first, second) = await accessed(memory)
         assert [len(payload["counts"]) for _, payload in (first, second)] == [long_term_limits.ACCESSED_IDS_MAX, 1]
@@ -109,7 +109,7 @@ def test_a_query_counts_at_its_own_time() -> None:
         (accesses,) = memory._access.observers
         assert isinstance(accesses, AccessCounter)
         then = datetime(2020, 1, 1, tzinfo=UTC)
-        accesses.counted("village", "baker", ["sift"], then)
+        accesses.count_lookup("village", "baker", ["sift"], then)
         await asyncio.sleep(1.01)
         assert (await recorded(memory))[-1].at == then
 

@@ -66,8 +66,8 @@ class Behind(LoopMemory):
 
     behind = True
 
-    async def processed(self, partition: int) -> int:
-        return -1 if self.behind else await super().processed(partition)
+    async def read_processed(self, partition: int) -> int:
+        return -1 if self.behind else await super().read_processed(partition)
 
     async def standing(self, space: str, trigger: str) -> Work | None:
         return self.row if self.behind else await super().standing(space, trigger)

@@ -53,5 +53,5 @@ def test_the_age_is_that_of_the_text() -> None:
 
 def test_the_worthiest_entry_comes_first_and_of_equal_ones_the_newer() -> None:
     rows = [row(1, 10), row(2), row(3), row(4, 1, confidence=0.1), row(5, 3)]
-    assert by_recency.ranked(rows, {5: 1_000}, NOW) == [5, 3, 2, 4, 1]
-    assert by_recency.ranked([], {}, NOW) == []
+    assert by_recency.rank_by_recency(rows, {5: 1_000}, NOW) == [5, 3, 2, 4, 1]
+    assert by_recency.rank_by_recency([], {}, NOW) == []

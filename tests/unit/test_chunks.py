@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_projections.models.workspace.chunks import Chunk, chunks
+from recallog_projections.models.workspace.chunks import DocumentChunk, chunks
 from recallog_schemas.models.workspace import limits as workspace_limits
 
 pytestmark = pytest.mark.models("workspace")
@@ -19,12 +19,12 @@ def lines_of(path: str, text: str) -> list[tuple[int, int]]:
 def test_a_chunk_begins_at_each_heading_and_names_those_above_it() -> None:
     text = "Before.\n\n# Backup\nEvery night.\n\n## Retention\n7 days.\n### Tapes\n3.\n## Keys ##\nTwo.\n# Other\nx\n"
     assert chunks("ops.md", text) == [
-        Chunk(1, 1, "Before.", "ops.md", ()),
-        Chunk(3, 4, "# Backup\nEvery night.", "ops.md", ()),
-        Chunk(6, 7, "## Retention\n7 days.", "ops.md", ("Backup",)),
-        Chunk(8, 9, "### Tapes\n3.", "ops.md", ("Backup", "Retention")),
-        Chunk(10, 11, "## Keys ##\nTwo.", "ops.md", ("Backup",)),
-        Chunk(12, 13, "# Other\nx", "ops.md", ()),
+        DocumentChunk(1, 1, "Before.", "ops.md", ()),
+        DocumentChunk(3, 4, "# Backup\nEvery night.", "ops.md", ()),
+        DocumentChunk(6, 7, "## Retention\n7 days.", "ops.md", ("Backup",)),
+        DocumentChunk(8, 9, "### Tapes\n3.", "ops.md", ("Backup", "Retention")),
+        DocumentChunk(10, 11, "## Keys ##\nTwo.", "ops.md", ("Backup",)),
+        DocumentChunk(12, 13, "# Other\nx", "ops.md", ()),
     ]
     assert chunks("ops.md", text)[3].text == "ops.md: Backup: Retention\n### Tapes\n3."
 

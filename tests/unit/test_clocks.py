@@ -108,7 +108,7 @@ def test_yesterday_is_not_that_of_an_event_that_is_ahead() -> None:
 def test_what_is_ahead_is_told_to_who_publishes_it_and_by_status() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
-            with notices.told() as told:
+            with notices.collect_notices() as told:
                 await memory.publish(event("agent.spoke", space="s", agent="a", id="e-1", at=AHEAD))
                 await memory.publish(event("agent.spoke", space="s", agent="a", id="e-2"))
             await memory.timeline("s", "a")

@@ -17,7 +17,7 @@ from recallog_projections.stores.store import Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import builtin
 from recallog_schemas import codec
-from recallog_streams.collector import uncollected
+from recallog_streams.collector import pause_collection
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -44,7 +44,7 @@ async def _fold(states: list[bool]) -> None:
 
     events = [each.model_copy(update={"agent": f"agent-{number}"}) for number, each in enumerate(numbered(100))]
     records = [(number, codec.encode(each)) for number, each in enumerate(events)]
-    await fold.process(fold.decoded(Batch(0, 0, len(records), records)), fold.new_rows(), fetch)
+    await fold.process(fold.decode(Batch(0, 0, len(records), records)), fold.new_rows(), fetch)
 
 
 def test_the_collector_runs_whenever_a_fold_awaits_and_after_it() -> None:
@@ -68,7 +68,7 @@ def test_it_is_paused_while_projections_are_applied() -> None:
         return [None] * len(rows), [0] * len(logs)
 
     records = [(number, codec.encode(each)) for number, each in enumerate(numbered(3))]
-    run(fold.process(fold.decoded(Batch(0, 0, 3, records)), fold.new_rows(), fetch))
+    run(fold.process(fold.decode(Batch(0, 0, 3, records)), fold.new_rows(), fetch))
     assert states == [False]
 
 
@@ -107,16 +107,16 @@ def test_a_fold_that_fails_resumes_the_collector() -> None:
         raise ConnectionError("the store is away")
 
     with pytest.raises(ConnectionError):
-        run(fold.process(fold.decoded(Batch(0, 0, 1, [(0, codec.encode(numbered(1)[0]))])), fold.new_rows(), fetch))
+        run(fold.process(fold.decode(Batch(0, 0, 1, [(0, codec.encode(numbered(1)[0]))])), fold.new_rows(), fetch))
     assert gc.isenabled()
-    with pytest.raises(ZeroDivisionError), uncollected():
+    with pytest.raises(ZeroDivisionError), pause_collection():
         raise ZeroDivisionError
     assert gc.isenabled()
 
 
 def test_a_nested_pause_ends_with_the_outer_one() -> None:
-    with uncollected():
-        with uncollected():
+    with pause_collection():
+        with pause_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -127,14 +127,14 @@ def test_a_thread_s_pause_ends_with_its_block_though_another_thread_s_has_begun_
     states: list[bool] = []
 
     def other() -> None:
-        with uncollected():
+        with pause_collection():
             entered.set()
             assert left.wait(10)
             states.append(gc.isenabled())
         states.append(gc.isenabled())
 
     thread = threading.Thread(target=other)
-    with uncollected():
+    with pause_collection():
         thread.start()
         assert entered.wait(10)
     assert gc.isenabled()
@@ -146,7 +146,7 @@ def test_a_thread_s_pause_ends_with_its_block_though_another_thread_s_has_begun_
 def test_threads_that_fold_at_once_leave_the_collector_enabled() -> None:
     def work() -> None:
         for _ in range(20_000):
-            with uncollected():
+            with pause_collection():
                 pass
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -171,7 +171,7 @@ def test_a_forked_process_folds_with_its_collector_resumed(start: str) -> None:
     began, end = threading.Event(), threading.Event()
 
     def parent() -> None:
-        with uncollected():
+        with pause_collection():
             began.set()
             assert end.wait(60)
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, ended
+from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
 from recallog_streams.stop_signal import StopSignal
 from support.virtual_time import run_in_virtual_time
 
@@ -27,7 +27,7 @@ def test_a_task_that_loses_cancellations_is_cancelled_again_until_it_has_ended(t
     async def work() -> float:
         tasks = [asyncio.create_task(deaf(times)), asyncio.create_task(deaf(0))]
         await asyncio.sleep(0)
-        await ended(*tasks)
+        await cancel_all(*tasks)
         assert all(task.cancelled() for task in tasks)
         return asyncio.get_running_loop().time()
 
@@ -38,7 +38,7 @@ def test_the_error_of_a_task_that_has_ended_before_is_dropped() -> None:
     async def work() -> None:
         task = asyncio.create_task(failing())
         await asyncio.sleep(0)
-        await ended(task)
+        await cancel_all(task)
         assert isinstance(task.exception(), ValueError)
 
     run_in_virtual_time(work())

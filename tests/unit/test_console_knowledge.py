@@ -171,11 +171,11 @@ def boxes(picture: network.Network) -> list[tuple[float, float, float, float]]:
 
 
 def test_a_network_looks_the_same_each_time() -> None:
-    assert network.drawn(*town(60, 150)) == network.drawn(*town(60, 150))
+    assert network.draw_network(*town(60, 150)) == network.draw_network(*town(60, 150))
 
 
 def test_the_labels_of_300_nodes_do_not_overlap_and_the_strongest_ones_have_theirs() -> None:
-    picture = network.drawn(*town(300, 1_000))
+    picture = network.draw_network(*town(300, 1_000))
     taken = boxes(picture)
     overlapping = [
         (one, other)
@@ -189,7 +189,7 @@ def test_the_labels_of_300_nodes_do_not_overlap_and_the_strongest_ones_have_thei
 
 
 def test_nodes_are_in_the_frame_and_larger_ones_have_more_weight() -> None:
-    picture = network.drawn(*town(300, 1_000))
+    picture = network.draw_network(*town(300, 1_000))
     assert all(0 <= node.x <= network.WIDTH and 0 <= node.y <= network.HEIGHT for node in picture.nodes)
     radii = [node.radius for node in picture.nodes]
     assert radii == sorted(radii, reverse=True)
@@ -197,20 +197,20 @@ def test_nodes_are_in_the_frame_and_larger_ones_have_more_weight() -> None:
 
 def test_a_network_of_300_nodes_is_drawn_in_a_moment() -> None:
     nodes, links = town(300, 1_000)
-    network.drawn(nodes, links)
+    network.draw_network(nodes, links)
     began = time.process_time()
-    network.drawn(nodes, links)
+    network.draw_network(nodes, links)
     assert time.process_time() - began < 1.0  # 0.07 s: it is bounded for slow machines
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_small_networks_are_drawn_too(count: int) -> None:
-    picture = network.drawn(*town(count, 3 * (count > 1)))
+    picture = network.draw_network(*town(count, 3 * (count > 1)))
     assert len(picture.nodes) == count
 
 
 def test_a_long_name_is_cut_in_its_label_alone() -> None:
-    picture = network.drawn({"x" * 128: 1}, {})
+    picture = network.draw_network({"x" * 128: 1}, {})
     assert (len(picture.nodes[0].label), picture.nodes[0].name) == (network.LABEL_CHARS, "x" * 128)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recallog import Memory
-from recallog_service.console.pages.agent import _compared
+from recallog_service.console.pages.agent import _compare_lines
 from support.console import BAKER, READER, Browser, key_in
 from support.events import event, one_loop, run
 
@@ -166,7 +166,7 @@ def test_a_space_of_others_does_not_exist(memory: Memory, tmp_path: Path) -> Non
 
 def test_many_equal_lines_are_compared_in_a_moment() -> None:
     began = time.process_time()
-    found = list(_compared(["equal"] * 1_500, ["equal", "other"] * 750))
+    found = list(_compare_lines(["equal"] * 1_500, ["equal", "other"] * 750))
     assert time.process_time() - began < 5  # with each line as a place to begin at, it takes half a minute
     assert sum(not each.is_equal for each in found) >= 750
 

@@ -182,4 +182,4 @@ def test_an_operator_has_one(memory: Memory, tmp_path: Path) -> None:
 def test_every_action_names_an_operation_and_its_arguments(action: str) -> None:
     operation, arguments = ACTIONS[action]
     given: dict[str, Any] = {"model": "minilm"} if action == "reindex" else {}
-    OPERATIONS[operation].validated({**arguments, **given}, strict=True)
+    OPERATIONS[operation].validate({**arguments, **given}, strict=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recallog_projections.models.long_term import tables, texts
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.projection import EntriesProjection
 from recallog_projections.models.long_term.reading import event_of, may_read
 from recallog_projections.models.long_term.tables import AgentEntries, EntryRef, EntryRow
 from recallog_projections.refusals import Refusal
@@ -29,7 +29,7 @@ class Village:
     """The driver of the projection, with the questions that these tests ask of one space."""
 
     def __init__(self) -> None:
-        self.driver = ProjectionDriver(Entries())
+        self.driver = ProjectionDriver(EntriesProjection())
         self.offset = -1
 
     def given(self, *events: Event) -> None:
@@ -73,7 +73,7 @@ class Village:
 
     def rows(self) -> dict[tuple[str, str, str, str], bytes]:
         """All rows of the view but the verdicts and the erasures, which stay."""
-        projector, generation = folded(self.driver.ledger, builtin.with_settings(Entries()))
+        projector, generation = folded(self.driver.ledger, builtin.with_settings(EntriesProjection()))
         found = {}
         for table in (*tables.ALL,):
             if table not in (tables.IDS, tables.ERASURES):
@@ -644,7 +644,7 @@ def test_spaces_share_nothing(village: Village) -> None:
 
 
 def test_an_event_that_is_delivered_twice_counts_once() -> None:
-    driver = ProjectionDriver(Entries(), unique_ids=False)
+    driver = ProjectionDriver(EntriesProjection(), unique_ids=False)
     pinned = keeps("e-1", "L", cost=2, at=MOMENT, priority="pinned")
     for one in (changes("metered", "m-1", units=10), pinned, changes("updated", "u-1", entry="e-1", text="M")):
         for _ in range(2):
@@ -668,7 +668,7 @@ def test_an_entry_that_would_exceed_a_row_is_refused(village: Village) -> None:
 
 
 def test_numbers_that_grow_when_they_are_stored_are_no_dead_letter() -> None:
-    driver = ProjectionDriver(Entries())
+    driver = ProjectionDriver(EntriesProjection())
     numbers = b",".join([b"1e5"] * 60_000)
     empty = codec.encode(keeps("e-1", metadata={"n": []}))
     driver.ledger.append_bytes(empty.replace(b'"n":[]', b'"n":[' + numbers + b"]"))

@@ -17,7 +17,7 @@ from recallog_schemas import Event, codec
 from recallog_schemas.errors import SourcesErased, StorageUnavailable
 from recallog_schemas.sealing import Unit
 from recallog_schemas.views import ErasureReport
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.keys.memory import MemoryKeys
 from recallog_streams.ledgers.ledger import Times
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -648,6 +648,6 @@ def test_workers_build_the_views_again_and_the_call_waits_for_them() -> None:
                 last = await memory.publish(by_alice("a-2", "Again."))
                 assert await texts(memory, after=last) == ["[erased]", "Bread!", "Again."]
         finally:
-            await ended(worker)
+            await cancel_all(worker)
 
     run(work())

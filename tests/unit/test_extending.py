@@ -113,12 +113,66 @@ def test_the_factory_s_own_error_reaches_the_caller(tmp_path: Path) -> None:
 
 
 def test_the_database_of_the_guide_meets_the_contracts_as_the_guide_tests_it(install: Install, tmp_path: Path) -> None:
-    folder = install(STORE_PROJECT, "recallog_ramdisk", STORE)
-    (folder / "test_of_the_guide.py").write_text(CONTRACT)
+    assert_contracts_hold(install(STORE_PROJECT, "recallog_ramdisk", STORE), CONTRACT)
+
+
+def assert_contracts_hold(folder: Path, suites: str) -> None:
+    """Run contract suites in another process, which has the distributions of a folder."""
+    (folder / "test_of_the_guide.py").write_text(suites)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--rootdir", str(folder), "test_of_the_guide.py"]
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout[-4_000:]
+
+
+REMINDERS_SUITE = """
+from recallog import Event
+from recallog.testing.contracts import ModelContract
+from recallog_reminders import MODEL
+
+
+class TestReminders(ModelContract):
+    def model(self):
+        return MODEL
+
+    def events(self):
+        happened = [
+            ("reminder.set", {"text": "Pay the miller."}),
+            ("reminder.set", {"text": "Take bread to the smith."}),
+            ("reminder.forgotten", {"id": "e-0"}),
+            ("reminder.forgotten", {"id": "unknown"}),
+            ("session.ended", {}),
+            ("reminder.set", {"text": "Buy flour."}),
+        ]
+        return [
+            Event(space="village", agent="baker", kind=kind, payload=payload, id=f"e-{number}", session="s-1")
+            for number, (kind, payload) in enumerate(happened)
+        ]
+"""
+
+
+def test_the_model_of_the_guide_meets_the_contract(install: Install) -> None:
+    assert_contracts_hold(install(MODEL_PROJECT, "recallog_reminders", MODEL), REMINDERS_SUITE)
+
+
+DIARY_SUITE = """
+from recallog.testing.contracts import ReaderContract
+from recallog_diary import FORMAT
+
+
+class TestDiary(ReaderContract):
+    def format(self):
+        return FORMAT
+
+    def files(self):
+        pages = [("2026-03-01", "baker", "It snows."), ("2026-03-02", "miller", "The wheel turns again.")]
+        lines = [f'{{"day": "{day}", "by": "{by}", "page": "{page}"}}' for day, by, page in pages]
+        return {"one page": lines[0].encode(), "two pages": "\\n".join([*lines, ""]).encode()}
+"""
+
+
+def test_the_format_of_the_guide_meets_the_contract(install: Install) -> None:
+    assert_contracts_hold(install(DIARY_PROJECT, "recallog_diary", DIARY), DIARY_SUITE)
 
 
 def test_the_ledger_of_the_guide_is_the_package_that_is_tested() -> None:
@@ -410,7 +464,7 @@ KNOW_INTERNALS = ("recallog-demo", "recallog-testing")
 
 def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:
     listed = re.findall(r"`(recallog[\w.]+)`", GUIDE.partition("### What they import")[2])
-    public = {"recallog", "recallog.extending", *listed}
+    public = {"recallog", "recallog.views", "recallog.extending", *listed}
     for file in ADAPTERS.rglob("*.py"):
         name = file.relative_to(ADAPTERS).parts[0]
         if name in KNOW_INTERNALS:

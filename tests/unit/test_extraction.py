@@ -385,7 +385,7 @@ def test_whatever_an_extractor_raises_closes_the_trigger(error: Exception) -> No
             (reaction,) = await memory.react()
             assert reaction.kind == "reaction.failed"
             assert not await memory.pending()
-            assert await memory.row(due.TURNS, SPACE, AGENT, "x1") == due.Turn(2)
+            assert await memory.row(due.TURNS, SPACE, AGENT, "x1") == due.TurnEnd(2)
         assert stub.closed == 1
 
     run(work())

@@ -6,7 +6,7 @@ import pytest
 
 from recallog.models.facts.extractor import ExtractionRequest, Fact, Utterance
 from recallog.models.facts.heuristic import HeuristicExtractor
-from recallog.models.facts.relative_times import dated
+from recallog.models.facts.relative_times import write_dates
 from support.events import run
 
 pytestmark = pytest.mark.models("facts")
@@ -158,8 +158,8 @@ def test_chinese_sentences_that_are_none(text: str) -> None:
 )
 def test_times_are_dates_if_it_is_known_when_the_text_was_said(said: str, date: str) -> None:
     friday = datetime(2023, 6, 9, 23, tzinfo=UTC)
-    assert dated(f"Caroline moved to Ulm {said}.", friday) == f"Caroline moved to Ulm {date}."
-    assert dated(f"Caroline moved to Ulm {said}.", None) == f"Caroline moved to Ulm {said}."
+    assert write_dates(f"Caroline moved to Ulm {said}.", friday) == f"Caroline moved to Ulm {date}."
+    assert write_dates(f"Caroline moved to Ulm {said}.", None) == f"Caroline moved to Ulm {said}."
 
 
 def test_dates_of_facts() -> None:
@@ -169,7 +169,7 @@ def test_dates_of_facts() -> None:
     found = run(HeuristicExtractor().extract(ExtractionRequest("village", "baker", said)))
     assert [fact.text for fact in found] == ["Anna moved to Ulm on 31 December 2022.", "小明打算2024年去巴黎。"]
     first = datetime(1, 1, 1, tzinfo=UTC)
-    assert dated("Anna moved to Ulm yesterday.", first) == "Anna moved to Ulm yesterday."
+    assert write_dates("Anna moved to Ulm yesterday.", first) == "Anna moved to Ulm yesterday."
 
 
 def test_what_a_tool_answered_gives_no_facts() -> None:

@@ -49,7 +49,7 @@ EVENT = Event(
 
 
 def passes(wanted: Any, event: Event = EVENT) -> bool:
-    return filters.compiled(filters.plain(wanted))(event)
+    return filters.compile_filter(filters.plain(wanted))(event)
 
 
 @pytest.mark.parametrize(

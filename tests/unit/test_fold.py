@@ -326,7 +326,7 @@ def test_a_batch_is_freed_after_its_fold_without_garbage_collection() -> None:
     before = records()
     gc.disable()
     try:
-        run(fold.process(fold.decoded(batch), fold.new_rows(), fetch))
+        run(fold.process(fold.decode(batch), fold.new_rows(), fetch))
         assert records() == before
     finally:
         gc.enable()

@@ -72,7 +72,7 @@ async def texts(memory: Memory) -> Sequence[tuple[str, str]]:
     views.append(await memory.long_term.get(*of, entries.entries[0].id))
     found = [(type(each).__name__, each.format()) for each in views]
     found.append(("format_context", format_context(hits.hits)))
-    found.append(("recall_memory", showing.recalled(hits, {})))
+    found.append(("recall_memory", showing.show_recalled(hits, {})))
     return found
 
 

@@ -540,7 +540,7 @@ def test_an_export_of_claude_is_one_persons_space() -> None:
             message("assistant", "Flour."),
         ],
     }
-    found = events_of([export, {**export, "uuid": "c-2"}], format=registry.named("claude"))
+    found = events_of([export, {**export, "uuid": "c-2"}], format=registry.find_format("claude"))
     assert {(event.space, event.session) for event in found} == {("account/a-1", "c-1"), ("account/a-1", "c-2")}
     assert [(event.agent, event.payload) for event in found[:2]] == [
         ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour", "message_id": "m-Read it."}),

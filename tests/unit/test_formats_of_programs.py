@@ -26,7 +26,7 @@ every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 
 @every_file
 def test_every_word_is_kept_once_from_its_speaker_at_its_time(file: Written) -> None:
-    found = items(registry.named(file.format), file.data)
+    found = items(registry.find_format(file.format), file.data)
     said = events(found)
     shown = [(event.agent, event.text or event.payload["persona"], event.at.isoformat()[:19]) for event in said]
     expected = [(agent, words, time or at) for (agent, words, time), (_, _, at) in zip(file.said, shown, strict=False)]
@@ -51,7 +51,7 @@ def test_no_other_format_has_its_structure_unless_it_is_tried_later(file: Writte
 @every_file
 def test_without_the_package_of_its_format_it_is_refused_and_the_package_is_named(file: Written) -> None:
     with without_ours():
-        found = registry.recognised(source(file.data).sample)
+        found = registry.recognise(source(file.data).sample)
         if found is None:
             with pytest.raises(InvalidEvent, match=f"recallog-formats reads the format {file.format}"):
                 registry.format_of(source(file.data).sample)
@@ -66,7 +66,9 @@ def test_another_file_is_refused_with_a_reason(file: Refused) -> None:
 
 @every_file
 def test_reading_it_again_gives_the_same_events(file: Written) -> None:
-    one, two = ([item.event for item in registry.named(file.format).read(source(file.data), Options())] for _ in "12")
+    one, two = (
+        [item.event for item in registry.find_format(file.format).read(source(file.data), Options())] for _ in "12"
+    )
     assert one == two
 
 
@@ -102,14 +104,14 @@ def test_two_speakers_of_one_name_and_a_name_of_a_role_stay_apart() -> None:
 
 def test_half_of_a_surrogate_pair_costs_one_character_and_is_counted() -> None:
     data = rb'[{"role": "user", "content": "Half \ud83c, whole \ud83c\udf5e, a path C:\\ud83c."}]' + b"\n"
-    found = items(registry.named("chat"), data)
+    found = items(registry.find_format("chat"), data)
     assert [item.event.text for item in found if item.event] == ["Half \ufffd, whole \U0001f35e, a path C:\\ud83c."]
     assert [item.left_out for item in found if item.left_out] == ["half_of_a_character"]
 
 
 def test_half_of_a_surrogate_pair_in_an_event_costs_one_character_too() -> None:
     data = b'{"space": "s", "agent": "a", "kind": "agent.spoke", "payload": {"text": "Half \\ud83c."}}\n'
-    found = items(registry.named("jsonl"), data)
+    found = items(registry.find_format("jsonl"), data)
     assert [item.event.text for item in found if item.event] == ["Half \ufffd."]
     assert [item.left_out for item in found if item.left_out] == ["half_of_a_character"]
 
@@ -128,7 +130,7 @@ def test_a_call_of_codex_that_failed_says_so_in_words_alone() -> None:
     file = next(each for each in FILES if each.name == "codex-items")
     failed = file.data.replace(b'\\"exit_code\\": 0', b'\\"exit_code\\": 2')
     assert failed != file.data
-    (used,) = [event for event in events(items(registry.named("codex"), failed)) if event.kind == "tool.used"]
+    (used,) = [event for event in events(items(registry.find_format("codex"), failed)) if event.kind == "tool.used"]
     assert (used.payload["result"], used.payload["ok"]) == ("cold", False)
 
 
@@ -141,7 +143,7 @@ def test_a_thought_of_gemini_cli_has_its_subject_and_thoughts_and_calls_have_the
     message = {"id": "g-1", "timestamp": at(3), "type": "gemini", "content": "I look."}
     session = {"sessionId": "s-1", "projectHash": "f00d", "startTime": at(0)}
     data = json.dumps(session | {"messages": [message | {"thoughts": [thought], "toolCalls": [call]}]}).encode()
-    found = events(items(registry.named("gemini-cli"), data))
+    found = events(items(registry.find_format("gemini-cli"), data))
     assert [(event.kind, event.text, event.at.second) for event in found] == [
         ("agent.thought", "Looking\nIt may be cold.", 2), ("agent.spoke", "I look.", 3),
         ("tool.used", "read(): HEAT = 0", 4),
@@ -152,4 +154,4 @@ def test_texts_that_cursor_adds_beside_the_query_are_left_out() -> None:
     texts = ["<user_info>\nOS: linux\n</user_info>", "<user_query>\nWhy is it cold?\n</user_query>"]
     content = [{"type": "text", "text": text} for text in texts]
     data = json.dumps({"role": "user", "message": {"content": content}}).encode()
-    assert [event.text for event in events(items(registry.named("cursor"), data))] == ["Why is it cold?"]
+    assert [event.text for event in events(items(registry.find_format("cursor"), data))] == ["Why is it cold?"]

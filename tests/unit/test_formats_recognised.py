@@ -101,7 +101,7 @@ def test_a_file_is_recognised_by_its_content(name: str, data: bytes) -> None:
 @pytest.mark.parametrize(("name", "data"), SAMPLES, ids=IDS)
 def test_without_the_packages_of_other_formats_a_file_is_recognised_alike_or_refused(name: str, data: bytes) -> None:
     with without_ours():
-        found = registry.recognised(source(data).sample)
+        found = registry.recognise(source(data).sample)
     assert (found and found.name) == (None if name in ELSEWHERE else name)
 
 
@@ -113,7 +113,7 @@ def test_every_format_has_a_sample() -> None:
     "data", [b"\x89PNG\r\n\x1a\n\0\0", b"hello\nworld\n", b"17", b"{}", b'{"a": 1}\n{"b": 2}\n', b"{\n"]
 )
 def test_another_file_is_not_recognised(data: bytes) -> None:
-    assert registry.recognised(source(data).sample) is None
+    assert registry.recognise(source(data).sample) is None
 
 
 def test_an_event_is_recognised_without_waiting_for_the_second_line() -> None:
@@ -126,7 +126,7 @@ def test_an_event_is_recognised_without_waiting_for_the_second_line() -> None:
 
 @pytest.mark.parametrize(("name", "data"), SAMPLES, ids=IDS)
 def test_reading_twice_gives_the_same_items_and_the_sample_takes_nothing_away(name: str, data: bytes) -> None:
-    chosen = registry.named(name)
+    chosen = registry.find_format(name)
     sampled = source(data)
     assert sampled.sample == source(data).sample
     assert read(chosen, sampled) == read(chosen, source(data))
@@ -143,7 +143,7 @@ def read(format: Format, given: Source) -> list[object]:  # noqa: A002
 
 
 async def ingested(memory: Memory, name: str, data: bytes) -> Ingested:
-    reading = registry.named(name).read(source(data), Options())
+    reading = registry.find_format(name).read(source(data), Options())
     return await ingest(memory, reading, unit=reading.unit, batch=7, keep_going=True)
 
 
@@ -220,7 +220,7 @@ JSON_SAMPLES = [
 def test_no_content_raises_anything_but_a_documented_error(data: st.DataObject) -> None:
     name, sample = data.draw(st.sampled_from(JSON_SAMPLES))
     given_bytes = altered(sample, data.draw)
-    for chosen in {registry.named(name), registry.recognised(source(given_bytes).sample)} - {None}:
+    for chosen in {registry.find_format(name), registry.recognise(source(given_bytes).sample)} - {None}:
         assert chosen is not None
         check(chosen, given_bytes)
 
@@ -240,7 +240,7 @@ def test_no_json_raises_anything_but_a_documented_error(documents: list[object],
     st.sampled_from([*registry.by_name().values()]),
 )  # fmt: skip
 def test_no_bytes_raise_anything_but_a_documented_error(given_bytes: bytes, chosen: Format) -> None:
-    registry.recognised(source(given_bytes).sample)
+    registry.recognise(source(given_bytes).sample)
     check(chosen, given_bytes)
 
 
@@ -272,7 +272,7 @@ def test_every_record_is_an_event_a_result_a_count_or_an_error(data: st.DataObje
     chosen = data.draw(st.lists(st.sampled_from(lines), unique=True, min_size=1))
     kept = b"".join(line for line in lines if line in chosen)
     try:
-        items = list(registry.named(name).read(source(kept), Options()))
+        items = list(registry.find_format(name).read(source(kept), Options()))
     except InvalidInput:
         return
     results = sum(

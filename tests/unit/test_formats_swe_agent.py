@@ -154,7 +154,7 @@ def test_a_command_that_was_run_is_found_by_its_words_and_is_in_the_action_histo
     ],
 )
 def test_a_result_says_that_its_call_failed(result: object) -> None:
-    assert outcomes.failed(result)
+    assert outcomes.is_failure(result)
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def test_a_result_says_that_its_call_failed(result: object) -> None:
     ],
 )
 def test_a_result_does_not_say_that_its_call_failed(result: object) -> None:
-    assert not outcomes.failed(result)
+    assert not outcomes.is_failure(result)

@@ -27,7 +27,7 @@ def said(*lines: str) -> list[tuple[str, str]]:
 
 
 def recognised(*lines: str) -> bool:
-    found = registry.recognised(Source("\n".join(lines).encode().splitlines(keepends=True)).sample)
+    found = registry.recognise(Source("\n".join(lines).encode().splitlines(keepends=True)).sample)
     return found is text.FORMAT
 
 

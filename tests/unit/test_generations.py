@@ -13,7 +13,7 @@ from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store
 from recallog_projections.views import builtin
-from recallog_projections.views.activity import Activity
+from recallog_projections.views.activity import ActivityProjection
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, ViewsTooNew
 from recallog_streams import generations
@@ -24,12 +24,12 @@ from support.folding import dead_letter_offsets, finish, ledger_at
 from support.scheduler import Process, SteppedLedger, SteppedStore
 
 
-class NewerActivity(Activity):
-    version: ClassVar[int] = Activity.version + 1
+class NewerActivity(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version + 1
 
 
-class OlderActivity(Activity):
-    version: ClassVar[int] = Activity.version - 1
+class OlderActivity(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version - 1
 
 
 class Refusing(NewerActivity):
@@ -40,7 +40,7 @@ class Refusing(NewerActivity):
             super().apply(rows, [record])
 
 
-def projector_of(ledger: MemoryLedger, store: Store, activity: Activity | None = None) -> Projector:
+def projector_of(ledger: MemoryLedger, store: Store, activity: ActivityProjection | None = None) -> Projector:
     projections: Sequence[Projection] = [
         (activity or projection) if projection.name == "activity" else projection
         for projection in builtin.projections()
@@ -165,7 +165,7 @@ def test_a_commit_of_the_replaced_generation_is_refused(ledger: MemoryLedger, st
 def test_older_code_is_refused_on_views_of_newer_code(ledger: MemoryLedger, store: MemoryStore) -> None:
     new = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
     for ask in (generations.current, generations.rebuild):
-        with pytest.raises(ViewsTooNew, match=f"activity: {NewerActivity.version}, here {Activity.version}"):
+        with pytest.raises(ViewsTooNew, match=f"activity: {NewerActivity.version}, here {ActivityProjection.version}"):
             finish(ask(projector_of(ledger, store), 0))
     assert finish(store.pointer(0)).active == new
 

@@ -9,7 +9,7 @@ from recallog import Memory
 from recallog.models.facts import by_entities
 from recallog.operations.parameters import At
 from recallog_projections.models.facts import tables
-from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link
+from recallog_projections.models.facts.tables import Counts, Entity, EntityFact, Link
 from recallog_schemas import Event
 from recallog_schemas.models.facts import limits as facts_limits
 from support.entries_checking import View
@@ -51,7 +51,7 @@ class Town:
 
     def found(self, query: str, agent: str = "baker", limit: int = 50) -> list[tuple[int, float]]:
         reading = reading_of(self.projector, self.generation)
-        found = finish(by_entities.ranked(reading, "village", agent, query, limit=limit))
+        found = finish(by_entities.rank_entries(reading, "village", agent, query, limit=limit))
         return [(each.offset, each.weight) for each in found]
 
     def entity(self, key: str, graph: str = "baker") -> Entity | None:
@@ -90,7 +90,9 @@ def test_an_entry_that_names_more_of_the_question_comes_first() -> None:
 def test_rows_of_an_entity() -> None:
     town = Town([*chain(), retained("r5", "Beta left Alpha.")])
     assert town.entity("beta") == Entity(
-        3, (Fact(0, "baker"), Fact(1, "baker"), Fact(4, "baker")), (Link("alpha", 2, 4), Link("gamma", 1, 1))
+        3,
+        (EntityFact(0, "baker"), EntityFact(1, "baker"), EntityFact(4, "baker")),
+        (Link("alpha", 2, 4), Link("gamma", 1, 1)),
     )
     assert town.counts() == Counts(entities=4, links=3)
 
@@ -113,7 +115,7 @@ def test_links_go_with_the_entry(last: Event) -> None:
     assert town.counts() == Counts(entities=4, links=2)
     beta = town.entity("beta")
     assert beta is not None
-    assert beta.facts == (Fact(0, "baker"),)
+    assert beta.facts == (EntityFact(0, "baker"),)
 
 
 def test_a_changed_text_is_found_by_its_new_entities() -> None:
@@ -180,7 +182,7 @@ def test_of_an_entity_the_newest_entries_are_looked_at() -> None:
     alpha = town.entity("alpha")
     assert alpha is not None
     assert alpha.total == many
-    assert alpha.facts[0] == Fact(10, "baker")
+    assert alpha.facts[0] == EntityFact(10, "baker")
     assert len(alpha.facts) == facts_limits.GRAPH_FACTS_KEPT
     newest = [(many - 1 - n, 1.0) for n in range(facts_limits.GRAPH_HOP_FACTS)]
     assert town.found("Alpha", limit=1_000) == newest
@@ -238,6 +240,6 @@ def test_a_past_has_no_link_of_an_erased_entry() -> None:
             await memory.long_term.forget("village", "baker", ["r2"])
             access = memory.long_term._access
             at = At(as_of=positions[-1])
-            return await access.of_space("village", at, by_entities.ranked, "village", "baker", "Alpha", limit=9)
+            return await access.of_space("village", at, by_entities.rank_entries, "village", "baker", "Alpha", limit=9)
 
-    assert run(told()) == [by_entities.Found(0, "baker", 1.0)]
+    assert run(told()) == [by_entities.LinkedEntry(0, "baker", 1.0)]

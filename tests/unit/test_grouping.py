@@ -11,7 +11,7 @@ from recallog import Event, Memory
 from recallog.retrieval.weights import REACH
 from recallog_schemas import Position
 from recallog_schemas.views import RecallView
-from recallog_schemas.views.grouping import grouped
+from recallog_schemas.views.grouping import group_hits
 from support.cli import recallog
 from support.events import event, run
 
@@ -32,7 +32,7 @@ names = st.none() | st.sampled_from("abcdef")
 @given(st.lists(st.tuples(names, names), max_size=6))
 def test_every_hit_is_in_one_group(named: list[tuple[str | None, str | None]]) -> None:
     hits = [Hit(key, Position(0, place), *of) for place, (key, of) in enumerate(zip("abcdef", named, strict=False))]
-    groups = grouped(hits)
+    groups = group_hits(hits)
     assert sorted(hit.key for group in groups for hit in group) == sorted(hit.key for hit in hits)
 
 
@@ -42,7 +42,7 @@ def test_what_holds_now_is_first_and_what_is_past_is_last() -> None:
         Hit("other", Position(0, 2), "new"),
         Hit("new", Position(0, 3)),
     )
-    assert grouped([old, other, new]) == [[new, other, old]]
+    assert group_hits([old, other, new]) == [[new, other, old]]
 
 
 def said(*texts: str, session: str = "s") -> list[Event]:
@@ -67,7 +67,7 @@ FAR = said(*("Nothing.",) * (REACH + 4), "The mill is built again.", session="la
 
 def test_hits_of_one_stretch_of_a_conversation_name_the_best_of_them() -> None:
     view = recalled([*MILL, *FAR], "the mill", top_k=4)
-    groups = grouped(view.hits)
+    groups = group_hits(view.hits)
     assert {frozenset(hit.event.id for hit in group) for group in groups} == {
         frozenset({"s-0", "s-1", "s-2"}),
         frozenset({f"later-{REACH + 4}"}),
@@ -77,7 +77,7 @@ def test_hits_of_one_stretch_of_a_conversation_name_the_best_of_them() -> None:
 
 def test_hits_at_two_ends_of_a_conversation_are_two_groups() -> None:
     view = recalled(said("The mill burned.", *("Nothing.",) * (REACH + 1), "The mill is built again."), "the mill")
-    assert {group[0].text for group in grouped(view.hits)} == {"The mill burned.", "The mill is built again."}
+    assert {group[0].text for group in group_hits(view.hits)} == {"The mill burned.", "The mill is built again."}
 
 
 def test_further_hits_change_no_group_of_those_before_them() -> None:
@@ -89,7 +89,7 @@ def test_further_hits_change_no_group_of_those_before_them() -> None:
 def test_an_event_names_the_later_one_of_its_author_that_disagrees() -> None:
     moved = [*said("I live in Rome.", session="old"), *said("I live in Milan.", session="new")]
     view = recalled(moved, "Where do I live? In Rome?")
-    ((now, past),) = grouped(view.hits)
+    ((now, past),) = group_hits(view.hits)
     assert (now.text, past.text, past.superseded_by) == ("I live in Milan.", "I live in Rome.", "new-0")
     assert past.valid_until == now.at
     assert view.format().splitlines()[1].startswith("  [turn 000]")

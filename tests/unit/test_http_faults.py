@@ -14,7 +14,7 @@ from recallog import Memory, Settings
 from recallog_service.access import Access, Grant, keys
 from recallog_service.access.stores import store_of
 from recallog_service.http.app import Application
-from recallog_service.http.mounting import MCP, mounted
+from recallog_service.http.mounting import MCP, list_mounted
 from support import guarded_world as world
 from support.events import run
 from support.http import ROUTES
@@ -119,7 +119,7 @@ FAULTS: dict[str, Fault] = {
 @asynccontextmanager
 async def client_of(settings: Settings, token: str) -> AsyncIterator[httpx.AsyncClient]:
     async with Memory.open(settings) as memory:
-        app = Application(memory, Access.of(settings), mounted=mounted(memory))
+        app = Application(memory, Access.of(settings), mounted=list_mounted(memory))
         headers = {"Authorization": f"Bearer {token}"}
         transport = httpx.ASGITransport(app)
         async with (

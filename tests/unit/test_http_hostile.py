@@ -18,7 +18,7 @@ from recallog_service.access.stores import store_of
 from recallog_service.http import documents, server, sse
 from recallog_service.http.app import Application
 from recallog_service.http.metrics import METHODS, OTHER
-from recallog_service.http.mounting import MCP, mounted
+from recallog_service.http.mounting import MCP, list_mounted
 from recallog_service.mcp import transports
 from support.events import event, run
 from support.http import Door, problem, served
@@ -70,7 +70,7 @@ async def site(home: Path) -> AsyncIterator[tuple[str, str]]:
     settings = Settings(home=home, index="off")
     await store_of(settings).put(stored)
     async with Memory.open(settings) as memory:
-        app = Application(memory, Access.of(settings), mounted=mounted(memory))
+        app = Application(memory, Access.of(settings), mounted=list_mounted(memory))
         async with served(app) as (_, url):
             yield url, token
 

@@ -17,7 +17,7 @@ from recallog_service.access import Access, Grant, Guarded, keys
 from recallog_service.access.stores import store_of
 from recallog_service.http import tailing
 from recallog_service.http.app import Application
-from recallog_service.http.mounting import mounted
+from recallog_service.http.mounting import list_mounted
 from support.cli import same_log
 from support.events import event, run
 from support.http import served, streaming
@@ -91,7 +91,7 @@ def test_a_tool_of_mcp_that_fails_by_a_defect_says_the_id_of_the_request_alone(
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
-            app = Application(memory, Access.of(Settings(home=tmp_path)), mounted=mounted(memory))
+            app = Application(memory, Access.of(Settings(home=tmp_path)), mounted=list_mounted(memory))
             monkeypatch.setattr(pipeline.Call, "execute", broken)
             params = {"name": "recall_memory", "arguments": {"query": SECRET}}
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -123,7 +123,7 @@ def test_a_stream_that_fails_after_it_has_begun_is_logged_with_its_id(
             async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 async with streaming(client, f"{EVENTS}?start=0:0", X_Request_Id="r-stream") as stream:
                     await stream.next()
-                    monkeypatch.setattr(tailing.sse, "framed", broken)
+                    monkeypatch.setattr(tailing.sse, "make_frame", broken)
                     await memory.publish(event(space=SECRET, payload={"text": SECRET}))
                     with pytest.raises((httpx.HTTPError, StopAsyncIteration)):
                         await stream.next()

@@ -9,7 +9,7 @@ import pytest
 from recallog import Memory, Settings
 from recallog_service.access import Grant, keys
 from recallog_service.access.stores import store_of
-from recallog_service.http.mounting import MCP, mounted
+from recallog_service.http.mounting import MCP, list_mounted
 from recallog_service.http.naming import LOOPBACK, Authority
 from support.events import one_loop, run
 from support.http import ROUTES, Door, problem
@@ -41,7 +41,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 
 def door_of(memory: Memory, home: Path, token: str | None = None, **options: object) -> Door:
-    return Door(memory, Settings(home=home), token, mounted=mounted(memory), **options)
+    return Door(memory, Settings(home=home), token, mounted=list_mounted(memory), **options)
 
 
 @pytest.fixture(scope="module")

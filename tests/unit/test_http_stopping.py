@@ -80,6 +80,6 @@ def test_a_stream_that_begins_while_the_server_stops_ends_with_its_reason(tmp_pa
             tails = tailing.Tails(memory)
             tails.close()
             frames = tails.frames("village", await tails.begin("village", None))
-            assert [data async for data in frames] == [sse.ended(sse.End.STOPPING)]
+            assert [data async for data in frames] == [sse.make_end(sse.End.STOPPING)]
 
     run(work())

@@ -129,7 +129,7 @@ def test_a_stream_that_is_too_slow_is_dropped_with_a_reason_and_the_others_lose_
             assert seen == 40
             await first[0]
             rest = [data async for data in slow]
-            assert rest == [sse.ended(sse.End.SLOW)]
+            assert rest == [sse.make_end(sse.End.SLOW)]
             assert tails.dropped == 1
             await quick.aclose()
 
@@ -314,7 +314,7 @@ def test_a_stream_that_searches_for_its_first_event_has_heartbeats_and_ends_with
             frames = tails.frames("village", Position(0, 0))
             assert [await anext(frames), await anext(frames)] == [sse.HEARTBEAT] * 2
             tails.close()
-            assert [data async for data in frames] == [sse.ended(sse.End.STOPPING)]
+            assert [data async for data in frames] == [sse.make_end(sse.End.STOPPING)]
 
     run(work())
 

@@ -13,7 +13,7 @@ from recallog_projections.views import builtin
 from recallog_schemas import codec, repeats
 from recallog_schemas.errors import ViewsTooNew
 from recallog_streams import dead_letters, generations, identity
-from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity, bucket_of, offset_in
+from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Identity, IdTaken, bucket_of, offset_in
 from recallog_streams.projector import Projector
 from support.events import event
 from support.folding import finish, folded, ledger_at, rows_of
@@ -29,7 +29,7 @@ def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_
         sent = event(space=space, id=id_, at="2026-03-01T12:00:00Z", payload={"text": text})
         first = known.get((space, id_))
         if first is not None and first[1] != text:
-            with pytest.raises(Conflict) as conflict:
+            with pytest.raises(IdTaken) as conflict:
                 known_ids.first_seen(rows, sent, offset)
             assert conflict.value.first == first[0]
         else:

@@ -27,7 +27,7 @@ def test_settings_that_are_not_valid_are_named() -> None:
 
 def test_an_error_crosses_the_protocol_with_its_fields() -> None:
     failed = messages.failure(InvalidArgument("space: no name", path="space", rule="pattern"))
-    received = messages.frame(messages.framed(failed)[messages.LENGTH_BYTES :])
+    received = messages.frame(messages.frame_message(failed)[messages.LENGTH_BYTES :])
     assert isinstance(received, messages.Failed)
     error = messages.error_of(received)
     assert isinstance(error, InvalidArgument)

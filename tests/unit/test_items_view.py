@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.items.projection import Items
+from recallog_projections.models.items.projection import ItemsProjection
 from recallog_schemas import Event, limits
 from recallog_schemas.models.items import limits as items_limits
 from recallog_testing import ProjectionDriver
@@ -29,7 +29,7 @@ class Kept(ProjectionDriver):
     """What a driver holds, by item."""
 
     def __init__(self) -> None:
-        super().__init__(Items())
+        super().__init__(ItemsProjection())
 
     def row(self, *address: Any) -> Any:  # type: ignore[override]
         if len(address) == 4:

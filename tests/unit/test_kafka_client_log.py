@@ -13,7 +13,7 @@ CLIENT = logging.getLogger("aiokafka.conn")
 @pytest.fixture(autouse=True)
 def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A log that has passed on nothing yet."""
-    client, handler = logging.getLogger("aiokafka"), client_log.RateLimited()
+    client, handler = logging.getLogger("aiokafka"), client_log.RateLimitedHandler()
     client.removeHandler(client_log._handler)
     monkeypatch.setattr(client_log, "_handler", handler)
     client_log.limit()

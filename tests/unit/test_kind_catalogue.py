@@ -72,7 +72,7 @@ def test_content_fields_are_fields_of_the_payload_and_the_others_are_structure(k
 
 def test_all_of_an_unknown_or_declared_kind_is_content() -> None:
     assert kinds.kind_of("image.generated").is_content("width")
-    assert kinds.declared("order.placed", 0.5, False, None, kinds.MEMORY).is_content("text")
+    assert kinds.declare_kind("order.placed", 0.5, False, None, kinds.MEMORY).is_content("text")
 
 
 @pytest.mark.parametrize("kind", sorted(kinds.CATALOGUE))

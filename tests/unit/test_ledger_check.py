@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
 from recallog_streams import chain
-from recallog_streams.ledger_check import KeptValue, Problem, RecordsProblem, check, values_at
+from recallog_streams.ledger_check import KeptValue, ProblemKind, RecordsProblem, check, values_at
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.folding import finish
@@ -39,7 +39,7 @@ class Damaged(MemoryLedger):
 def kept_of(values: Sequence[bytes], every: int = BLOCK) -> list[KeptValue]:
     """The chain after each block, and after the last record."""
     ends = sorted({*range(every - 1, len(values), every), len(values) - 1})
-    return [(end, chain.linked(bytes(16), list(enumerate(values[: end + 1])))) for end in ends]
+    return [(end, chain.link_records(bytes(16), list(enumerate(values[: end + 1])))) for end in ends]
 
 
 def blocks_with(offsets: Collection[int], size: int) -> list[tuple[int, int]]:
@@ -53,7 +53,7 @@ def blocks_with(offsets: Collection[int], size: int) -> list[tuple[int, int]]:
     return found
 
 
-def ranges(problems: Sequence[RecordsProblem], wanted: Problem) -> list[tuple[int, int]]:
+def ranges(problems: Sequence[RecordsProblem], wanted: ProblemKind) -> list[tuple[int, int]]:
     return [(each.first, each.last) for each in problems if each.problem is wanted]
 
 
@@ -68,9 +68,11 @@ def test_exactly_the_changed_blocks_are_named(seed: int, size: int, batch: int, 
     problems = finish(check(Damaged(now, damaged, batch), 0, kept_of(values)))
     unreadable = {offset // BLOCK for offset in damaged}
     comparable = {offset for offset in changed if offset // BLOCK not in unreadable}
-    assert {offset for first, last in ranges(problems, Problem.DAMAGED) for offset in range(first, last + 1)} == damaged
-    assert ranges(problems, Problem.CHANGED) == blocks_with(comparable, size)
-    assert not ranges(problems, Problem.MISSING)
+    assert {
+        offset for first, last in ranges(problems, ProblemKind.DAMAGED) for offset in range(first, last + 1)
+    } == damaged
+    assert ranges(problems, ProblemKind.CHANGED) == blocks_with(comparable, size)
+    assert not ranges(problems, ProblemKind.MISSING)
 
 
 def test_a_kept_value_that_is_wrong_is_no_change_of_the_ledger() -> None:
@@ -85,13 +87,13 @@ def test_a_lost_kept_value_makes_the_range_longer() -> None:
     kept = kept_of(values)
     del kept[2]
     values[15] = b"another"
-    assert ranges(finish(check(Damaged(values), 0, kept)), Problem.CHANGED) == [(14, 27)]
+    assert ranges(finish(check(Damaged(values), 0, kept)), ProblemKind.CHANGED) == [(14, 27)]
 
 
 def test_records_that_the_ledger_lost_at_its_end_are_named() -> None:
     values = [b"%d" % n for n in range(40)]
     problems = finish(check(Damaged(values[:33]), 0, kept_of(values)))
-    assert problems == [RecordsProblem(Problem.MISSING, 33, 39)]
+    assert problems == [RecordsProblem(ProblemKind.MISSING, 33, 39)]
 
 
 def test_without_kept_values_damaged_records_are_named() -> None:
@@ -126,4 +128,4 @@ def test_an_error_that_names_no_record_behind_it_leaves_the_rest_unread() -> Non
                 raise StorageCorrupt("the file is damaged")
 
     problems = finish(check(Unreadable([b"%d" % n for n in range(40)]), 0, []))
-    assert problems == [RecordsProblem(Problem.DAMAGED, 10, 39, "the file is damaged")]
+    assert problems == [RecordsProblem(ProblemKind.DAMAGED, 10, 39, "the file is damaged")]

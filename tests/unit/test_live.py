@@ -14,7 +14,7 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.views import builtin
-from recallog_projections.views.activity import Activity
+from recallog_projections.views.activity import ActivityProjection
 from recallog_schemas import Event
 from recallog_schemas.errors import InvariantViolation, StorageError, StorageUnavailable
 from recallog_streams import generations
@@ -29,7 +29,7 @@ from recallog_streams.live import (
     LiveProjector,
     ProjectedViews,
 )
-from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, State
+from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, TaskState
 from recallog_streams.projector import Projector
 from support.events import numbered
 from support.folding import check_kernel_views
@@ -42,8 +42,8 @@ SOON = 0.5
 ONE_CHECK = CHECK_SECONDS + POLL_SECONDS + SOON
 
 
-class NewerActivity(Activity):
-    version: ClassVar[int] = Activity.version + 1
+class NewerActivity(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version + 1
 
 
 class ADifferentLedger(MemoryLedger):
@@ -125,13 +125,13 @@ class AStore(MemoryStore):
 
 
 class World:
-    def __init__(self, *, assigned: bool = True, activity: Activity | None = None) -> None:
+    def __init__(self, *, assigned: bool = True, activity: ActivityProjection | None = None) -> None:
         self.ledger = ADifferentLedger()
         self.store = AStore()
         self.feed = InMemoryGroup(self.ledger, assigned=assigned)
         self.live = LiveProjector(ProjectedViews(self.projector(activity)), self.feed)
 
-    def projector(self, activity: Activity | None = None, store: Store | None = None) -> Projector:
+    def projector(self, activity: ActivityProjection | None = None, store: Store | None = None) -> Projector:
         ours: list[Projection] = [
             (activity or each) if each.name == "activity" else each for each in builtin.projections()
         ]
@@ -157,7 +157,7 @@ class World:
         assert checkpoint is not None
         assert checkpoint.offset == len(values) - 1
         check_kernel_views(self.store, active, expect(values, unique_ids=False))
-        assert (self.live.problems, self.tasks.state, self.tasks.lag) == ([], State.LIVE, 0)
+        assert (self.live.problems, self.tasks.state, self.tasks.lag) == ([], TaskState.LIVE, 0)
 
 
 @asynccontextmanager
@@ -211,7 +211,7 @@ async def test_a_partition_revoked_while_it_is_built_is_not_written_to() -> None
     world.ledger.answers_after = 0.3
     async with running(world):
         await asyncio.sleep(1.0)
-        assert world.tasks.state is State.BUILDING
+        assert world.tasks.state is TaskState.BUILDING
         world.feed.assign()
         await asyncio.sleep(ONE_CHECK)
         assert world.live.tasks == []
@@ -270,7 +270,7 @@ async def test_an_unavailable_store_makes_the_partition_failed_until_it_is_back(
         world.store.away = StorageUnavailable("Redis is away")
         world.say(5)
         await asyncio.sleep(ONE_CHECK)
-        assert world.tasks.state is State.FAILED
+        assert world.tasks.state is TaskState.FAILED
         assert "partition 0: Redis is away" in world.live.problems
         assert "Redis is away" in world.live.problems
         world.store.away = None
@@ -349,7 +349,7 @@ async def test_after_the_cutover_of_newer_code_it_is_idle_and_healthy() -> None:
         await generations.current(world.projector(NewerActivity()), 0)
         world.say(3)
         await asyncio.sleep(ONE_CHECK)
-        assert (world.tasks.state, world.live.problems) == (State.IDLE, [])
+        assert (world.tasks.state, world.live.problems) == (TaskState.IDLE, [])
         assert "newer version" in world.tasks.why
         world.lose_the_views()  # including the generation of newer code
         await asyncio.sleep(IDLE_SECONDS + ONE_CHECK)
@@ -407,7 +407,7 @@ async def test_a_partition_assigned_again_with_other_records_is_refused() -> Non
         vars(world.ledger).update({**vars(ADifferentLedger(20)), "_id": vars(world.ledger)["_id"]})
         world.feed.assign(0)
         await asyncio.sleep(60)
-        assert world.tasks.state is State.FAILED
+        assert world.tasks.state is TaskState.FAILED
         assert "0:9, which the views have processed, is another one" in world.tasks.why
     assert world.store.committed == committed
 
@@ -419,7 +419,7 @@ async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> N
     async with running(world):
         world.say(5)
         await asyncio.sleep(60)
-        assert world.tasks.state is State.FAILED
+        assert world.tasks.state is TaskState.FAILED
         assert any("computed from another ledger" in problem for problem in world.live.problems)
         assert world.store.committed == []
         world.lose_the_views()
@@ -438,7 +438,7 @@ async def test_views_that_have_processed_other_records_are_refused() -> None:
     other.live = LiveProjector(ProjectedViews(other.projector()), other.feed)
     other.say(10)
     async with running(other):
-        assert other.tasks.state is State.FAILED
+        assert other.tasks.state is TaskState.FAILED
         assert "0:9, which the views have processed, is another one" in other.tasks.why
     assert world.store.committed == []
 

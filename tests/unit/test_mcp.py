@@ -167,14 +167,14 @@ def test_weak_memories_are_shown_only_if_there_is_no_other_and_as_such() -> None
 
     found = run(ask())
     strong, *others = [hit.model_copy(update={"weak": n > 0}) for n, hit in enumerate(found.hits)]
-    shown = showing.recalled(found.model_copy(update={"hits": (strong, *others)}), {})
+    shown = showing.show_recalled(found.model_copy(update={"hits": (strong, *others)}), {})
     assert shown.startswith(f"- {strong.event.id} (")
     assert len(shown.splitlines()) == 1
-    first, *rest = showing.recalled(found.model_copy(update={"hits": tuple(others)}), {}).splitlines()
+    first, *rest = showing.show_recalled(found.model_copy(update={"hits": tuple(others)}), {}).splitlines()
     assert first == "No relevant memories found. The nearest ones, which may have nothing to do with it:"
     assert [line.split(" (")[0] for line in rest] == [f"- {hit.event.id}" for hit in others]
     degraded = found.model_copy(update={"hits": (), "degraded": "the index at 10.0.0.1 is down"})
-    assert showing.recalled(degraded, {}).splitlines() == ["No relevant memories found.", showing.ONLY_WORDS]
+    assert showing.show_recalled(degraded, {}).splitlines() == ["No relevant memories found.", showing.ONLY_WORDS]
 
 
 @pytest.mark.models("long_term")

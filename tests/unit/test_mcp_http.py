@@ -17,7 +17,7 @@ from recallog import Memory
 from recallog_service.access import Access, Grant, Verb, keys
 from recallog_service.access.key_file import KeyFile
 from recallog_service.http.app import Application
-from recallog_service.http.mounting import mounted
+from recallog_service.http.mounting import list_mounted
 from support import guarded_world as world
 from support.events import run
 from support.http import served
@@ -52,7 +52,7 @@ def at_site(home: Path, use: Callable[[Site], Awaitable[None]]) -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
             store = KeyFile(home)
-            app = Application(memory, Access(store), mounted=mounted(memory))
+            app = Application(memory, Access(store), mounted=list_mounted(memory))
             async with served(app) as (_, url):
                 await use(Site(url, memory, store))
 

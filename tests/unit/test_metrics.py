@@ -18,14 +18,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def exposed() -> Iterator[tuple[str, Any]]:
     """The page that names a family, and the family. Each has a sample."""
-    server = of_server.Metrics()
+    server = of_server.ServerMetrics()
     server.begun()
-    server.answered("GET", "/v1/spaces", 200, 0.1)
-    server.stalled()
-    worker = of_worker.Metrics()
-    worker.processed(ProcessedBatch(0, 7, 0.1, Outcome.APPLIED))
-    worker.published(1, False)
-    worker.reacted("agent.reflected", "answered", 0.1)
+    server.count_request("GET", "/v1/spaces", 200, 0.1)
+    server.count_stalled()
+    worker = of_worker.WorkerMetrics()
+    worker.count_batch(ProcessedBatch(0, 7, 0.1, Outcome.APPLIED))
+    worker.count_messages(1, False)
+    worker.count_reaction("agent.reflected", "answered", 0.1)
     for page, text in (("telemetry.md", server.expose(1, 2, 3)), ("cluster.md", worker.expose([]))):
         for family in text_string_to_metric_families(text.decode()):
             if not family.name.endswith("_created"):
@@ -50,18 +50,18 @@ def test_a_name_follows_the_conventions_and_is_in_its_page(page: str, family: An
 
 
 def test_a_dropped_stream_is_counted_once_however_often_the_metrics_are_read() -> None:
-    metrics = of_server.Metrics()
-    metrics.stalled()
+    metrics = of_server.ServerMetrics()
+    metrics.count_stalled()
     for fell_behind in (0, 2, 2, 3):
         text = metrics.expose(0, fell_behind, 0).decode()
         assert f"recallog_http_streams_dropped_total {fell_behind + 1}.0" in text
 
 
 def test_no_label_of_the_server_has_a_text_of_a_client() -> None:
-    metrics = of_server.Metrics()
+    metrics = of_server.ServerMetrics()
     for number in range(100):
         for route in ("/v1/spaces", ""):
             metrics.begun()
-            metrics.answered(f"METHOD{number}", route, 405, 0.1)
+            metrics.count_request(f"METHOD{number}", route, 405, 0.1)
     methods = set(re.findall('method="([^"]*)"', metrics.expose(0, 0, 0).decode()))
     assert methods == {of_server.OTHER}

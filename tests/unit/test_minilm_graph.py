@@ -79,7 +79,7 @@ def test_a_written_graph_is_read_back() -> None:
     made.constant("bytes", np.array([1, 255], np.uint8))
     made.apply("Gather", "table", "input_ids", outputs=["found"], axis=0)
     made.apply("Identity", "found", domain="other", outputs=["out"], floats=0.5, numbers=[-1, 300])
-    graph = read(made.serialized(["input_ids"], "out", 2))
+    graph = read(made.serialize(["input_ids"], "out", 2))
     assert graph.tensors["table"].tolist() == [[0, 1], [2, 3], [4, 5]]
     assert (graph.tensors["scalar"].shape, graph.tensors["scalar"].item()) == ((), -5)
     assert graph.tensors["bytes"].tolist() == [1, 255]

@@ -3,7 +3,7 @@
 import pytest
 
 from recallog import Event, Memory
-from recallog.retrieval.names import named
+from recallog.retrieval.names import find_named
 from recallog.retrieval.query import query_terms
 from support.events import run
 
@@ -38,7 +38,7 @@ NAMED: list[tuple[str, set[str]]] = [
 
 @pytest.mark.parametrize(("question", "agents"), NAMED, ids=[question for question, _ in NAMED])
 def test_a_question_names_agents(question: str, agents: set[str]) -> None:
-    assert set(named(question, AGENTS)) == agents
+    assert set(find_named(question, AGENTS)) == agents
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_a_question_names_agents(question: str, agents: set[str]) -> None:
      ("민수는 어디에 있어?", "민수")],
 )  # fmt: skip
 def test_a_question_in_any_script_names_an_agent(question: str, agent: str) -> None:
-    assert set(named(question, ["张伟", "Jürgen", "Анна", "Project X", "auth0|65f2", "민수", *AGENTS])) == {agent}
+    assert set(find_named(question, ["张伟", "Jürgen", "Анна", "Project X", "auth0|65f2", "민수", *AGENTS])) == {agent}
 
 
 def test_a_part_that_many_agents_have_names_none_of_them() -> None:
     bakers = [f"{name}-baker" for name in ("ada", "bob", "cyd")]
-    assert set(named("What did Baker say?", bakers)) == set(bakers)
-    assert named("What did Baker say?", [*bakers, "dan-baker"]) == {}
+    assert set(find_named("What did Baker say?", bakers)) == set(bakers)
+    assert find_named("What did Baker say?", [*bakers, "dan-baker"]) == {}
 
 
 def test_a_name_is_no_term_of_its_question() -> None:

@@ -148,13 +148,13 @@ def test_rows_of_two_owners_have_two_keys_in_redis() -> None:
 
 
 def test_a_cursor_names_one_space_and_agent() -> None:
-    distinct(lambda space, agent: names.joined(":", space, agent, "x"))
+    distinct(lambda space, agent: names.join_names(":", space, agent, "x"))
 
 
 @given(valid, valid)
 def test_joined_names_are_split_into_the_same_names(one: str, other: str) -> None:
     one, other = names.in_nfc(one), names.in_nfc(other)
-    assert names.split(":", names.joined(":", one, other, "x"), 3) == [one, other, "x"]
+    assert names.split(":", names.join_names(":", one, other, "x"), 3) == [one, other, "x"]
 
 
 def test_an_entry_for_some_readers_is_no_duplicate_of_one_for_others() -> None:

@@ -46,3 +46,7 @@ def test_all_that_is_allowed_is_there() -> None:
         assert f"def {qualified.rpartition('.')[2]}(" in sources[path]
     for name in names.ALLOWED_CLASSES:
         assert sum(f"\nclass {name}(" in source for source in sources.values()) > 1
+
+
+def test_the_names_of_the_wheel() -> None:
+    assert [*names.problems(names.of_wheel())] == []

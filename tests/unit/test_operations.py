@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from recallog import Memory, Position
 from recallog.operations import parameters, pipeline
-from recallog.operations.facade import Facade, all_operations, operation, resolved
+from recallog.operations.facade import Facade, all_operations, find_operation, operation
 from recallog.operations.operation import Operation, Scope
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent, InvalidInput
@@ -409,7 +409,7 @@ def test_a_callback_reaches_the_method_and_is_in_no_schema() -> None:
     assert "progress" not in look.parameters
     assert "progress" not in json.dumps(look.arguments.model_json_schema())
     with pytest.raises(InvalidArgument, match="progress: look has no such argument"):
-        look.validated({"space": "village", "progress": None}, strict=False)
+        look.validate({"space": "village", "progress": None}, strict=False)
 
 
 def test_the_progress_of_a_real_operation_is_called(tmp_path: Path) -> None:
@@ -479,14 +479,14 @@ def test_documentation_names_operations_of_its_own_facade_then_of_the_main_one()
         facades: ClassVar = {"clock": Clock, "sundial": Sundial}
 
     def found(name: str, group: str = "") -> str | None:
-        named = resolved(name, Both, group)
+        named = find_operation(name, Both, group)
         return None if named is None else named.qualified_name
 
     assert (found("look"), found("look", "clock"), found("look", "sundial")) == ("look", "look", "sundial.look")
     assert (found("wind", "clock"), found("wind", "sundial")) == ("clock.wind", "sundial.wind")
     assert (found("clock.wind"), found("clock.wind", "sundial")) == ("clock.wind", "clock.wind")
     assert found("wind") is None
-    assert resolved("wind", Spy, "") is all_operations(Spy)["clock.wind"]
+    assert find_operation("wind", Spy, "") is all_operations(Spy)["clock.wind"]
 
 
 def test_what_the_decorator_says_has_defaults() -> None:
@@ -598,7 +598,7 @@ _NEAR = st.sampled_from(
 def _error_of(declared: Operation, arguments: Mapping[str, Any], *, strict: bool) -> InvalidInput | None:
     """The error of invalid arguments; any other exception passes."""
     try:
-        valid = declared.validated(arguments, strict=strict)
+        valid = declared.validate(arguments, strict=strict)
     except InvalidInput as error:
         return error
     assert valid.keys() == arguments.keys()

@@ -667,16 +667,16 @@ def test_each_further_failure_doubles_the_wait() -> None:
     now = 100.0
     failures, trigger = Failures(lambda: now), trigger_of("baker")
     for wait in (10, 20, 40, 80, 160, 320, 600, 600):
-        failures.failed(trigger, StorageUnavailable("away"), 10.0)
+        failures.note_failure(trigger, StorageUnavailable("away"), 10.0)
         now += wait - 1
         assert (failures.waits(trigger), failures.take_passed()) == (True, False)
         now += 1
         assert (failures.waits(trigger), failures.take_passed(), failures.take_passed()) == (False, True, False)
     assert not failures.waits(trigger_of("miller"))
-    failures.answered(trigger)
+    failures.note_answer(trigger)
     assert failures.of(trigger.id, trigger.kind) is None
     for agent in ("baker", "miller", "smith"):  # at the same time
-        failures.failed(trigger_of(agent), ModelMisconfigured("no key"), 10.0)
+        failures.note_failure(trigger_of(agent), ModelMisconfigured("no key"), 10.0)
     assert failures.waits(trigger_of("widow"))
     now += 10
     assert not failures.waits(trigger_of("widow"))

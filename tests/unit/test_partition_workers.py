@@ -12,7 +12,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.parallel.partitions import Opened, PartitionWorkers, opened
+from recallog_streams.parallel.partitions import PartitionWorkers, WorkerParts, open_workers
 from recallog_streams.parallel.processes import WorkerLost, WorkersUnusable
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
@@ -20,33 +20,33 @@ from support.events import run
 
 
 @asynccontextmanager
-async def open_in_memory() -> AsyncIterator[Opened]:
+async def open_in_memory() -> AsyncIterator[WorkerParts]:
     projections = builtin.projections()
-    yield Opened(Projector(MemoryLedger(), MemoryStore(), projections), projections)
+    yield WorkerParts(Projector(MemoryLedger(), MemoryStore(), projections), projections)
 
 
 @asynccontextmanager
-async def open_nothing() -> AsyncIterator[Opened]:
+async def open_nothing() -> AsyncIterator[WorkerParts]:
     raise ValueError("there is no such ledger")
     yield
 
 
-async def process_id(opened: Opened, progress: Progress) -> int:
+async def process_id(opened: WorkerParts, progress: Progress) -> int:
     assert len(opened.projections) > 1
     return os.getpid()
 
 
-async def advance(opened: Opened, progress: Progress) -> str:
+async def advance(opened: WorkerParts, progress: Progress) -> str:
     for done in range(1, 4):
         progress(done, 3)
     return "advanced"
 
 
-async def fail(opened: Opened, progress: Progress) -> None:
+async def fail(opened: WorkerParts, progress: Progress) -> None:
     raise ValueError("the record is damaged")
 
 
-async def wait_forever(opened: Opened, progress: Progress) -> None:
+async def wait_forever(opened: WorkerParts, progress: Progress) -> None:
     progress(os.getpid(), 0)
     await asyncio.Event().wait()
 
@@ -54,7 +54,7 @@ async def wait_forever(opened: Opened, progress: Progress) -> None:
 @asynccontextmanager
 async def workers(count: int) -> AsyncIterator[PartitionWorkers]:
     code = Fold(builtin.projections(), unique_ids=MemoryLedger().unique_ids).code
-    async with opened(count, open_in_memory, code) as pool:
+    async with open_workers(count, open_in_memory, code) as pool:
         yield pool
 
 
@@ -118,7 +118,7 @@ def test_a_killed_worker_fails_its_calls_and_others_get_the_next_ones() -> None:
 
 def test_what_another_process_cannot_open_is_named() -> None:
     async def work() -> None:
-        async with opened(1, open_nothing, ""):
+        async with open_workers(1, open_nothing, ""):
             pass
 
     with pytest.raises(WorkersUnusable, match="ValueError: there is no such ledger"):
@@ -127,7 +127,7 @@ def test_what_another_process_cannot_open_is_named() -> None:
 
 def test_what_another_process_cannot_get_is_named() -> None:
     async def work() -> None:
-        async with opened(1, lambda: open_in_memory(), ""):
+        async with open_workers(1, lambda: open_in_memory(), ""):
             pass
 
     with pytest.raises(WorkersUnusable, match="other processes cannot get"):
@@ -136,7 +136,7 @@ def test_what_another_process_cannot_get_is_named() -> None:
 
 def test_workers_of_other_code_are_not_used() -> None:
     async def work() -> None:
-        async with opened(1, open_in_memory, "other code"):
+        async with open_workers(1, open_in_memory, "other code"):
             pass
 
     with pytest.raises(WorkersUnusable, match="do not know the same kinds"):

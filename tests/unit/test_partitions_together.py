@@ -10,7 +10,7 @@ from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Pointer
 from recallog_schemas.errors import InvalidArgument, OutOfRange, StorageUnavailable
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from support.events import event, run
 from support.partitioned import PartitionedLedger
 
@@ -102,7 +102,7 @@ def test_the_first_error_is_raised_when_the_work_for_the_other_partitions_has_en
         others = asyncio.Event()
         with pytest.raises(StorageUnavailable, match="partition 1"):
             async with asyncio.timeout(SECONDS_MAX):
-                await gathered(lambda partition: work(partition, others), range(3))
+                await gather_limited(lambda partition: work(partition, others), range(3))
         assert sorted(ended) == [0, 2]
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -122,7 +122,7 @@ def test_no_more_partitions_are_worked_on_at_once_than_allowed() -> None:
         return partition
 
     async def check() -> None:
-        assert await gathered(work, range(20), at_once=3) == list(range(20))
+        assert await gather_limited(work, range(20), at_once=3) == list(range(20))
 
     run(check())
     assert most == 3

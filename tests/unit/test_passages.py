@@ -70,7 +70,7 @@ def test_a_text_without_any_boundary_is_cut_at_the_limit() -> None:
 def test_of_a_very_long_text_the_first_and_the_last_passages_are_embedded() -> None:
     text = SENTENCE * 3000
     found = passages.spans(text)
-    embedded = passages.embedded(text)
+    embedded = passages.select_embedded(text)
     assert len(embedded) == EMBEDDED_MAX < len(found)
     assert embedded == found[: EMBEDDED_MAX // 2] + found[-EMBEDDED_MAX // 2 :]
-    assert passages.embedded(SENTENCE * 40) == passages.spans(SENTENCE * 40)
+    assert passages.select_embedded(SENTENCE * 40) == passages.spans(SENTENCE * 40)

@@ -4,7 +4,7 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.operations.parameters import At
-from recallog.retrieval.persons import PRESUMED, Person, meant, subject
+from recallog.retrieval.persons import PRESUMED, Person, find_meant, subject
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.recall import recall
 from recallog_projections.views.outline import Participant
@@ -74,20 +74,20 @@ def agents(*names: str, visitors: tuple[str, ...] = ()) -> list[Participant]:
 def test_pronouns_mean_the_sides_of_a_dialogue(
     participants: list[Participant], asker: str, i: set[str], you: set[str]
 ) -> None:
-    assert meant("What did I say?", asker, (), participants) == dict.fromkeys(i, 1.0)
-    assert meant("What did you say?", asker, (), participants) == dict.fromkeys(you, 1.0)
+    assert find_meant("What did I say?", asker, (), participants) == dict.fromkeys(i, 1.0)
+    assert find_meant("What did you say?", asker, (), participants) == dict.fromkeys(you, 1.0)
 
 
 def test_a_question_about_nobody_is_presumed_to_be_about_the_user() -> None:
-    assert meant("Where is the key?", "bot", (), agents("human", "bot")) == {"human": PRESUMED}
-    assert meant("Where is the key of the bot?", "bot", {"bot"}, agents("human", "bot")) == {}
-    assert meant("Where is the key?", "Caroline", (), agents("Caroline", "Melanie")) == {}
+    assert find_meant("Where is the key?", "bot", (), agents("human", "bot")) == {"human": PRESUMED}
+    assert find_meant("Where is the key of the bot?", "bot", {"bot"}, agents("human", "bot")) == {}
+    assert find_meant("Where is the key?", "Caroline", (), agents("Caroline", "Melanie")) == {}
 
 
 def test_an_object_pronoun_does_not_count_beside_a_name() -> None:
     two = agents("Caroline", "Melanie")
-    assert meant("What did Melanie give me?", "Caroline", {"Melanie"}, two) == {}
-    assert meant("What did I give Melanie?", "Caroline", {"Melanie"}, two) == {"Caroline": 1.0}
+    assert find_meant("What did Melanie give me?", "Caroline", {"Melanie"}, two) == {}
+    assert find_meant("What did I give Melanie?", "Caroline", {"Melanie"}, two) == {"Caroline": 1.0}
 
 
 def said(number: int, agent: str, text: str, kind: str = "agent.spoke") -> Event:

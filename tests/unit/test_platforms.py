@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from recallog_projections import file_locks
-from recallog_projections.private_files import LockFile, LockHeld, locked
+from recallog_projections.private_files import LockFile, LockHeld, hold_lock
 
 pytestmark = pytest.mark.models()
 
@@ -64,9 +64,9 @@ def test_locks_of_different_files_do_not_meet(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("platform")
 def test_who_cannot_wait_is_told_that_a_lock_is_held(tmp_path: Path) -> None:
-    with locked(tmp_path / "lock"), pytest.raises(LockHeld), locked(tmp_path / "lock"):
+    with hold_lock(tmp_path / "lock"), pytest.raises(LockHeld), hold_lock(tmp_path / "lock"):
         pass
-    with locked(tmp_path / "lock"):
+    with hold_lock(tmp_path / "lock"):
         pass
 
 

@@ -13,7 +13,7 @@ from recallog import Event, Memory, Position, Settings
 from recallog.models.beliefs.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
-from recallog_streams.ledgers.ledger import Guard
+from recallog_streams.ledgers.ledger import LedgerGuard
 from support.chat_server import ChatServer, belief, status
 from support.events import recorded, run
 from support.waiting import until
@@ -205,7 +205,7 @@ def _dies_after_the_append(home: Path) -> None:
             append = ledger.append_guarded
 
             async def append_and_die(
-                events: Sequence[Event], guard: Guard, appended: Sequence[int] | None = None
+                events: Sequence[Event], guard: LedgerGuard, appended: Sequence[int] | None = None
             ) -> list[Position]:
                 await append(events, guard)
                 os._exit(9)

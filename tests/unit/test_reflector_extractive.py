@@ -13,7 +13,7 @@ from recallog.models.beliefs.reflector import (
     ReflectionRequest,
     Reflector,
     ask,
-    checked,
+    check_answer,
     cut,
 )
 from recallog_schemas import limits
@@ -162,7 +162,7 @@ def test_beliefs_about_beliefs_stay_bounded() -> None:
 
 
 def checked_answer(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> ReflectionAnswer:
-    return checked(ReflectionAnswer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
+    return check_answer(ReflectionAnswer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
 
 
 def test_a_belief_is_one_line_without_control_characters() -> None:

@@ -66,7 +66,7 @@ def test_each_built_in_kind_has_one_definition_and_one_model() -> None:
 def test_a_registered_kind_is_in_the_catalogue_as_its_model_defines_it() -> None:
     kinds.register("toy", TOY)
     assert kinds.kind_of(GREETED) is TOY[0]
-    assert [*kinds.CATALOGUE][-3:] == kinds.registered() == [each.name for each in TOY]
+    assert [*kinds.CATALOGUE][-3:] == kinds.list_registered() == [each.name for each in TOY]
     assert kinds.model_of(GREETED) == "toy"
     assert GREETED not in kinds.BUILT_IN_KINDS
 
@@ -74,7 +74,7 @@ def test_a_registered_kind_is_in_the_catalogue_as_its_model_defines_it() -> None
 def test_to_register_the_same_kinds_again_changes_nothing() -> None:
     kinds.register("toy", TOY)
     kinds.register("toy", TOY[1:])
-    assert kinds.registered() == [each.name for each in TOY]
+    assert kinds.list_registered() == [each.name for each in TOY]
 
 
 @pytest.mark.models("consensus")
@@ -82,7 +82,7 @@ def test_the_kinds_of_a_built_in_model_may_be_registered_by_its_name() -> None:
     before = dict(kinds.CATALOGUE)
     kinds.register("consensus", [kinds.kind_of("consensus.recorded")])
     assert before == kinds.CATALOGUE
-    assert kinds.registered() == []
+    assert kinds.list_registered() == []
 
 
 @pytest.mark.models("prompt")

@@ -534,7 +534,7 @@ def test_frames_are_parsed_whatever_the_pieces_they_come_in(pieces: int) -> None
             yield text[at : at + pieces]
 
     async def work() -> list[frames.Frame]:
-        return [frame async for frame in frames.parsed(chunks())]
+        return [frame async for frame in frames.parse_frames(chunks())]
 
     assert run(work()) == [
         frames.Frame("", "0:1", '{"t": "a\u2028b\x85c"}'.encode()),

@@ -89,7 +89,7 @@ def test_an_old_envelope_has_the_content_of_the_event_that_it_becomes() -> None:
 
 @pytest.mark.models("beliefs")
 def test_answers_to_one_trigger_are_repeats_whatever_they_contain() -> None:
-    trigger = triggers.numbered("reflection.due", "village", "baker", 0)
+    trigger = triggers.make_numbered("reflection.due", "village", "baker", 0)
     named = {"id": trigger.answer_id, "causation_id": trigger.id}
     believed = event("agent.reflected", payload={"belief": "It rains."}, **named)
     other = event("agent.reflected", payload={"belief": "It snows."}, **named)

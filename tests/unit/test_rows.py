@@ -82,12 +82,12 @@ def test_a_row_is_written_without_being_loaded(rows: Rows) -> None:
 def test_what_a_row_was_before_is_wanted_if_it_was_written_without_being_loaded(rows: Rows) -> None:
     miller = RowKey("debts", "village", "miller")
     rows.put(DEBTS, Debt(1), *miller[1:])
-    rows.written(DEBTS)
+    rows.list_written(DEBTS)
     assert rows.take_wanted() == ([miller], [])
     rows.undo_batch()
     rows.load([(miller, DEBTS.encode(Debt(9)))])
     rows.put(DEBTS, Debt(1), *miller[1:])
-    assert rows.written(DEBTS) == [(Debt(9), Debt(1))]
+    assert rows.list_written(DEBTS) == [(Debt(9), Debt(1))]
     assert rows.before(DEBTS, *miller[1:]) == Debt(9)
 
 
@@ -282,7 +282,7 @@ def test_a_row_that_is_not_loaded_is_fetched(fetching: Rows) -> None:
 
 def test_the_row_before_a_write_is_fetched_and_comes_back_when_the_run_is_undone(fetching: Rows) -> None:
     fetching.put(DEBTS, Debt(1), "village", "miller")
-    assert fetching.written(DEBTS) == [(Debt(9), Debt(1))]
+    assert fetching.list_written(DEBTS) == [(Debt(9), Debt(1))]
     assert fetching.before(DEBTS, "village", "miller") == Debt(9)
     fetching.undo_run()
     assert fetching.get(DEBTS, "village", "miller") == Debt(9)

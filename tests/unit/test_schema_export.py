@@ -126,7 +126,7 @@ AGENT = {"space": "village", "agent": "baker"}
     ],
 )
 def test_valid_arguments_are_valid_for_the_schema_too(name: str, given: dict[str, Any]) -> None:
-    OPERATIONS[name].validated(given, strict=True)
+    OPERATIONS[name].validate(given, strict=True)
     arguments_of(name).validate(given)
 
 
@@ -149,7 +149,7 @@ def test_valid_arguments_are_valid_for_the_schema_too(name: str, given: dict[str
 )
 def test_wrong_arguments_are_refused_by_the_operation_and_by_its_schema(name: str, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        OPERATIONS[name].validated(given, strict=True)
+        OPERATIONS[name].validate(given, strict=True)
     with pytest.raises(ValidationError):
         arguments_of(name).validate(given)
 

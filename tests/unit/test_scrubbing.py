@@ -85,7 +85,7 @@ def scrubbing(home: Path, scrub: str) -> Memory:
 def test_what_is_published_is_scrubbed_and_the_caller_is_told(tmp_path: Path) -> None:
     async def work() -> None:
         async with scrubbing(tmp_path, "emails") as memory:
-            with notices.told() as told:
+            with notices.collect_notices() as told:
                 await memory.publish(event(payload={"text": f"Write to {ADDRESS} and bob@example.com."}))
             assert told == ["replaced before it was stored: 2 e-mail addresses"]
             (shown,) = (await memory.episodic("village", "baker")).memories
@@ -112,7 +112,7 @@ def test_messages_that_are_added_again_are_known(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with scrubbing(tmp_path, "emails") as memory:
-            with notices.told() as told:
+            with notices.collect_notices() as told:
                 first = await memory.conversation.add("village", "baker", "monday", history)
             again = await memory.conversation.add("village", "baker", "monday", history)
             assert (first.added, again.added, again.known) == (2, 0, 2)

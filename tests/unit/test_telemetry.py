@@ -232,7 +232,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
     monkeypatch.setattr(writing, "AIOKafkaProducer", broker.aiokafka)
     monkeypatch.setattr(group, "AIOKafkaConsumer", broker.aiokafka)
-    monkeypatch.setattr(group, "Connection", broker.connection)
+    monkeypatch.setattr(group, "KafkaConnection", broker.connection)
     monkeypatch.setattr(group, "Topics", broker.topics)
     return broker
 
@@ -374,7 +374,7 @@ def test_a_request_names_the_trace_that_it_belongs_to(
 def test_a_span_that_the_program_has_made_of_a_request_is_kept(spans: Spans) -> None:
     tracing = Tracing()
     with trace.get_tracer("middleware").start_as_current_span("request"):
-        with tracing.continued(TRACEPARENT), tracing.span("search_memory", {}):
+        with tracing.continue_trace(TRACEPARENT), tracing.span("search_memory", {}):
             pass
     operation, request = spans()
     assert traced(operation) == traced(request) != CLIENTS_TRACE

@@ -34,7 +34,7 @@ ORDER = {
     ],
 )
 def test_placeholders_are_looked_up_in_the_payload(rule: str, text: str) -> None:
-    assert text_rules.declared(rule)(ORDER) == text
+    assert text_rules.make_rule(rule)(ORDER) == text
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_placeholders_are_looked_up_in_the_payload(rule: str, text: str) -> None
 )
 def test_anything_but_a_field_or_a_template_with_a_placeholder_is_refused(rule: str) -> None:
     with pytest.raises(ValueError, match=r"placeholder|names no payload field"):
-        text_rules.declared(rule)
+        text_rules.make_rule(rule)
 
 
 def test_placeholders_read_no_attributes() -> None:
-    assert text_rules.declared("<{customer.__class__}{__class__.__name__}>")(ORDER) == "<>"
+    assert text_rules.make_rule("<{customer.__class__}{__class__.__name__}>")(ORDER) == "<>"
 
 
 def test_a_text_is_cut_at_8000_characters() -> None:
-    assert text_rules.declared("body")({"body": "語" * 9_000}) == "語" * 8_000
-    assert text_rules.declared("{a}{b}!")({"a": "a" * 7_999, "b": "b" * 9}) == "a" * 7_999 + "b"
+    assert text_rules.make_rule("body")({"body": "語" * 9_000}) == "語" * 8_000
+    assert text_rules.make_rule("{a}{b}!")({"a": "a" * 7_999, "b": "b" * 9}) == "a" * 7_999 + "b"
 
 
 def test_text_beyond_the_cut_is_not_formatted() -> None:
@@ -77,4 +77,4 @@ def test_text_beyond_the_cut_is_not_formatted() -> None:
             assert key == "large"
             return super().get(key, default)
 
-    assert len(text_rules.declared("{large} {other}")(Untouched(large=["x" * 9_000]))) == 8_000
+    assert len(text_rules.make_rule("{large} {other}")(Untouched(large=["x" * 9_000]))) == 8_000

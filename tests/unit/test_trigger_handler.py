@@ -34,7 +34,7 @@ from recallog_service.reacting.handler import (
     Handler,
 )
 from recallog_service.reacting.publisher import AGAIN_SECONDS
-from recallog_streams.ledgers.kafka.doorbells import decoded
+from recallog_streams.ledgers.kafka.doorbells import decode
 from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
@@ -111,7 +111,7 @@ def handled(memory: Answering, work: Work) -> list[str]:
     async def run() -> None:
         handler = Handler(memory, StopSignal(), lambda kind, outcome, seconds: outcomes.append(outcome))
         await work(handler)
-        await handler.settled()
+        await handler.wait_until_settled()
 
     run_in_virtual_time(run())
     return outcomes
@@ -119,7 +119,7 @@ def handled(memory: Answering, work: Work) -> list[str]:
 
 async def one(handler: Handler) -> None:
     handler.handle(message())
-    await handler.settled()
+    await handler.wait_until_settled()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_trigger_that_is_being_answered_is_not_answered_again() -> None:
     async def twice(handler: Handler) -> None:
         for _ in range(3):
             handler.handle(message())
-        await handler.settled()
+        await handler.wait_until_settled()
         assert handler.answering == 0
         handler.handle(message())
 
@@ -222,7 +222,7 @@ def test_a_misconfigured_model_rests_its_kind_alone() -> None:
         await one(handler)
         await one(handler)
         handler.handle(message(OTHER))
-        await handler.settled()
+        await handler.wait_until_settled()
         assert handler.problems == ["retraction.due: no such model"]
         await asyncio.sleep(REST_SECONDS + 1)
         await one(handler)
@@ -250,7 +250,7 @@ NESTED = b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000)
     "data", [None, b"", b"\xff", b"[]", b"{}", NESTED], ids=["null", "", "bytes", "[]", "{}", "deep"]
 )
 def test_what_is_no_message_is_not_decoded(data: bytes | None) -> None:
-    assert decoded(data) is None
+    assert decode(data) is None
 
 
 def test_a_reactor_that_takes_time_delays_neither_others_nor_messages_behind_its_own() -> None:

@@ -14,7 +14,7 @@ from recallog.reading.query_router import QueryRouter
 from recallog.reading.view_access import WaitForWorkers
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
-from recallog_projections.views.activity import Activity
+from recallog_projections.views.activity import ActivityProjection
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.models.beliefs.triggers import REFLECTION, reflection_of
@@ -22,11 +22,11 @@ from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_service.reacting import publisher as publishers
 from recallog_service.reacting.publisher import AGAIN_SECONDS, TriggerPublisher
 from recallog_streams import generations
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.live import LiveProjector, ProjectedViews
-from recallog_streams.partition_task import State
+from recallog_streams.partition_task import TaskState
 from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
@@ -105,7 +105,7 @@ def in_world(work: Callable[[World], Awaitable[None]], *before: Event, own: Proj
                 if task.done():
                     task.result()
         finally:
-            await ended(*tasks)
+            await cancel_all(*tasks)
 
     run_in_virtual_time(run())
 
@@ -253,8 +253,8 @@ def test_a_rebuild_sends_nothing_but_again_what_is_still_due() -> None:
     in_world(work, *erasing("a"), *erasing("b"))
 
 
-class NewerActivity(Activity):
-    version: ClassVar[int] = Activity.version + 1
+class NewerActivity(ActivityProjection):
+    version: ClassVar[int] = ActivityProjection.version + 1
 
 
 @pytest.mark.parametrize("seconds", [AGAIN_SECONDS - 0.5 + step / 10 for step in range(11)])
@@ -263,14 +263,14 @@ def test_views_of_newer_code_are_left_to_its_workers_and_are_no_problem(seconds:
 
     async def work(world: World) -> None:
         await asyncio.sleep(seconds)
-        newer = [NewerActivity() if each.name == Activity.name else each for each in world.projections]
+        newer = [NewerActivity() if each.name == ActivityProjection.name else each for each in world.projections]
         await generations.rebuild(Projector(world.ledger, world.store, newer), 0)
         sent = len(world.names)
         for _ in range(200):
             await asyncio.sleep(0.01)
             assert world.publisher.problem == ""
             assert world.live.problems == []
-        assert [task.state for task in world.live.tasks] == [State.IDLE]
+        assert [task.state for task in world.live.tasks] == [TaskState.IDLE]
         assert world.publisher.unanswered == {}
         await asyncio.sleep(AGAIN_SECONDS)
         assert len(world.names) == sent

@@ -55,7 +55,7 @@ class Views:
                     ledger.append_bytes(codec.encode(each))
             folds.append(folded(ledger, builtin.projections()))
         self._projector, self._generation = folds[0]
-        for table in (*uses.Uses.tables, *clock.Clock.tables):
+        for table in (*uses.Uses.tables, *clock.ClockProjection.tables):
             rows = [self._rows(*fold, table.name) for fold in folds]
             assert all(other == rows[0] for other in rows)
 

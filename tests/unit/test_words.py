@@ -21,7 +21,7 @@ def test_the_overlap_of_two_texts_equals_that_of_their_words(query: str, texts: 
     vocabulary = Vocabulary()
     wanted = vocabulary.learn(query)
     for text in [*texts, *texts]:
-        learned = vocabulary.compared(text)
+        learned = vocabulary.make_bag(text)
         assert (learned.bits & wanted.bits).bit_count() == len(words_of(text) & words_of(query))
         assert (learned.size, wanted.size) == (len(words_of(text)), len(words_of(query)))
 
@@ -30,7 +30,7 @@ def test_a_vocabulary_that_has_grown_too_large_is_replaced(monkeypatch: pytest.M
     monkeypatch.setattr(limits, "CACHED_TEXTS_MAX", 3)
     old = words.vocabulary()
     for n in range(5):
-        old.compared(f"text {n}")
+        old.make_bag(f"text {n}")
     assert words.vocabulary() is not old
     assert words.vocabulary() is words.vocabulary()
 

@@ -8,7 +8,7 @@ import pytest
 
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.items.projection import Items
+from recallog_projections.models.items.projection import ItemsProjection
 from recallog_schemas import Event
 from recallog_testing import ProjectionDriver
 from support.events import event
@@ -38,7 +38,7 @@ class Documents(ProjectionDriver):
     """The documents of an agent; each event is delivered once, or twice."""
 
     def __init__(self, *, twice: bool) -> None:
-        super().__init__(Items(), unique_ids=not twice)
+        super().__init__(ItemsProjection(), unique_ids=not twice)
         self._twice = twice
 
     def given(self, *events: Event) -> None:
@@ -99,16 +99,16 @@ def long_document(chars: int) -> tuple[str, str]:
 def test_a_daily_document_over_2000_characters_keeps_headings_and_first_bullets() -> None:
     text, left = long_document(2_001)
     assert len(text) == 2_001
-    assert fact_blocks.compacted(text) == left
-    assert fact_blocks.compacted(left) == left
+    assert fact_blocks.compact_document(text) == left
+    assert fact_blocks.compact_document(left) == left
     longer = left + "plain" * 100
-    assert fact_blocks.compacted(longer) == longer
+    assert fact_blocks.compact_document(longer) == longer
 
 
 def test_a_daily_document_of_2000_characters_stays_as_it_is() -> None:
     text, _ = long_document(2_000)
     assert len(text) == 2_000
-    assert fact_blocks.compacted(text) == text
+    assert fact_blocks.compact_document(text) == text
 
 
 @pytest.mark.parametrize(("chars", "shorter"), [(2_000, False), (2_001, True)])

@@ -130,20 +130,20 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     },
     "recallog_schemas.views": {
         **_VIEWS,
-        "recallog_schemas.views.base": "are_dated continued counted indented one_line shown_date "
+        "recallog_schemas.views.base": "are_dated indent_continuation count_noun indent_lines one_line shown_date "
         + _VIEWS["recallog_schemas.views.base"],
     },
     "recallog_service.formats": {
-        "recallog.messages.blocks": "LeftOut",
+        "recallog.messages.blocks": "LeftOutBlock",
         "recallog.messages.mapping": "MESSAGE_TIMES Cast",
-        "recallog_service.formats.conversation_file": "ConversationFile Found file_of reader reader_of_each",
-        "recallog_service.formats.conversations": "Conversation space_of_project",
+        "recallog_service.formats.conversation_file": "ConversationFile FoundMessages file_of reader reader_of_each",
+        "recallog_service.formats.conversations": "FileConversation space_of_project",
         "recallog_service.formats.declared": "declared_in",
         "recallog_service.formats.elsewhere": "structure_of",
         "recallog_service.formats.exchanges": "Exchange conversations_of",
-        "recallog_service.formats.format": "Format Items Options Reading",
+        "recallog_service.formats.format": "Format ItemsReading Options Reading",
         "recallog_service.formats.guess": "objects wrong_format",
-        "recallog_service.formats.item": "DEFAULT_START Item derived_id made refused",
+        "recallog_service.formats.item": "DEFAULT_START Item derived_id make_item refuse_item",
         "recallog_service.formats.response_items": "left_out messages_of_item",
         "recallog_service.formats.source": "Source",
         "recallog_service.formats.structure": "Structure",

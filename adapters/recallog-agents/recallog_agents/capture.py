@@ -174,7 +174,7 @@ def _rollouts(record: dict[str, Any]) -> list[str]:
 def _is_recognised(transcript: str) -> bool:
     try:
         with Path(transcript).open("rb") as file:
-            return registry.recognised(Source(file).sample) is not None
+            return registry.recognise(Source(file).sample) is not None
     except OSError:
         return False
 

@@ -415,7 +415,7 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
             async with Remote(url, key=os.environ.get(KEY)) as remote:
                 unknown, is_space = await unknown_in(remote)
         else:
-            with terminal.opened(home) as (memory, _):
+            with terminal.open_memory(home) as (memory, _):
                 async with memory:
                     unknown, is_space = await unknown_in(memory)
     except RecallogError as error:

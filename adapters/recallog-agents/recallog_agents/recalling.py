@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from recallog import Memory
-from recallog.messages.recalled import marked
+from recallog.messages.recalled import mark_memories
 from recallog.views import Remembered
 from recallog_agents.capture import EVERYWHERE
 
@@ -137,4 +137,4 @@ def _text(sections: Sequence[tuple[str, Sequence[str]]]) -> str:
             if size > _TEXT_CHARS_MAX:
                 break
             lines += [title] * (number == 0) + [f"- {line}"]
-    return marked("\n".join([_INTRODUCTION, *lines])) if lines else ""
+    return mark_memories("\n".join([_INTRODUCTION, *lines])) if lines else ""

@@ -218,7 +218,7 @@ def main() -> None:
         filename=spool.place(str(home), "service.log"), level=logging.WARNING, format="%(asctime)s %(name)s %(message)s"
     )
     try:
-        with private_files.locked(Path(spool.place(str(home), spool.LOCK))):
+        with private_files.hold_lock(Path(spool.place(str(home), spool.LOCK))):
             asyncio.run(serve(home))
     except private_files.LockHeld:
         pass

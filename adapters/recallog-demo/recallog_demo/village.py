@@ -139,7 +139,7 @@ def _remove_index(home: Path) -> None:
     if not folder.exists():
         return
     try:
-        with private_files.locked(home / layout.INDEX_LOCK, INDEX_WAIT_SECONDS):
+        with private_files.hold_lock(home / layout.INDEX_LOCK, INDEX_WAIT_SECONDS):
             shutil.rmtree(folder)
     except private_files.LockHeld:
         raise RecallogError(f"{folder} is in use. End the programs that use this memory, or use --home demo") from None

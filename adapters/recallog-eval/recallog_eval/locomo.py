@@ -30,12 +30,12 @@ from recallog_schemas.names import in_nfc, is_name
 from recallog_service.formats import (
     Format,
     Item,
-    Items,
+    ItemsReading,
     Options,
     Source,
     derived_id,
-    made,
-    refused,
+    make_item,
+    refuse_item,
     structure_of,
     wrong_format,
 )
@@ -73,10 +73,10 @@ class _Reading:
     ) -> Item:
         name = session.session if session else None
         known = {"id": event_id or derived_id(self.space, name, ordinal), "space": self.space, "session": name}
-        return made(self.number, f"conversation {self.number}: {location}", known | {"turn": self.turn} | fields)
+        return make_item(self.number, f"conversation {self.number}: {location}", known | {"turn": self.turn} | fields)
 
     def refused(self, location: str, error: InvalidEvent) -> Item:
-        return refused(self.number, f"conversation {self.number}: {location}", error)
+        return refuse_item(self.number, f"conversation {self.number}: {location}", error)
 
 
 def read(text: bytes, *, space: str | None = None, subjects: bool = False) -> Iterator[Item]:
@@ -94,7 +94,7 @@ def read(text: bytes, *, space: str | None = None, subjects: bool = False) -> It
             if name in spaces:
                 raise InvalidEvent(f"sample_id: {name} is used by an earlier conversation", path="sample_id")
         except InvalidEvent as error:
-            yield refused(number, f"conversation {number}", error)
+            yield refuse_item(number, f"conversation {number}", error)
             continue
         spaces.add(name)
         yield from _conversation(_Reading(number, name, subjects), sample["conversation"])
@@ -210,8 +210,8 @@ def _speaker(turn: object) -> str:
     return speaker.strip() if isinstance(speaker, str) else ""
 
 
-def _read(source: Source, options: Options) -> Items:
-    return Items(read(source.text(), space=options.space, subjects=options.subjects), "conversation")
+def _read(source: Source, options: Options) -> ItemsReading:
+    return ItemsReading(read(source.text(), space=options.space, subjects=options.subjects), "conversation")
 
 
 FORMAT = Format(

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from recallog import InvalidEvent
 from recallog_service.formats import (
     Cast,
-    Conversation,
     ConversationFile,
+    FileConversation,
     Format,
-    LeftOut,
+    LeftOutBlock,
     Options,
     Source,
     file_of,
@@ -34,18 +34,18 @@ def _read(source: Source, options: Options) -> ConversationFile:
     begins = [(index, found[1]) for index, line in enumerate(lines) if (found := _BEGINS.fullmatch(line))]
     if not begins and any(line.strip() for line in lines):
         raise InvalidEvent(f"expected {_EXPECTED}", rule="format")
-    conversations: list[Conversation | InvalidEvent] = []
+    conversations: list[FileConversation | InvalidEvent] = []
     left_out: list[str] = []
     for (begin, time), end in zip(begins, [*(each for each, _ in begins[1:]), len(lines)], strict=True):
         parts = list(_messages(lines[begin + 1 : end], begin + 2))
         if not any(isinstance(message, dict) for _, message in parts):
-            left_out += [message.type for _, message in parts if isinstance(message, LeftOut)]
+            left_out += [message.type for _, message in parts if isinstance(message, LeftOutBlock)]
             continue
         messages, ordinals = [message for _, message in parts], [ordinal for ordinal, _ in parts]
         began = datetime.fromisoformat(time).replace(tzinfo=UTC).isoformat()
         fields = {"id": f"aider-{time}", "created_at": began}
         number = len(conversations) + 1
-        conversations.append(Conversation(number, fields, messages, ordinals, "line", Cast("aider")))
+        conversations.append(FileConversation(number, fields, messages, ordinals, "line", Cast("aider")))
     return file_of(conversations, options, left_out)
 
 
@@ -55,7 +55,7 @@ def _messages(lines: list[str], first: int) -> Iterator[tuple[int, object]]:
         now = "user" if line.startswith(_TYPED) else "output" if line.startswith(_OUTPUT) else "assistant"
         if role and (now != role or number == first + len(lines)):
             if text := "\n".join(texts).strip():
-                yield began, LeftOut("output") if role == "output" else {"role": role, "content": text}
+                yield began, LeftOutBlock("output") if role == "output" else {"role": role, "content": text}
             texts, began = [], number
         role = now
         texts.append(line.removeprefix(_TYPED).strip() if now == "user" else line)

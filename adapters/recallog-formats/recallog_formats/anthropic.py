@@ -14,8 +14,8 @@ from recallog_formats.openai import about, configuration, first_of, first_text, 
 from recallog_service.formats import (
     Exchange,
     Format,
-    Found,
-    LeftOut,
+    FoundMessages,
+    LeftOutBlock,
     Options,
     conversations_of,
     left_out,
@@ -28,11 +28,11 @@ _CONVERSATION_FIELDS = ("custom_id", "conversation_id", "session_id", "thread_id
 _TIMES = ("created_at", "timestamp", "time", "start_time", "request_time")
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     return conversations_of(_exchange(record) for record in found)
 
 
-def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
+def _exchange(record: object) -> Exchange | InvalidEvent | LeftOutBlock:
     if isinstance(record, InvalidEvent):
         return record
     if not isinstance(record, dict):

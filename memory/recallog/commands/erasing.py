@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from recallog.access import MemoryAccess
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvalidArgument, ViewsBehind
 from recallog_schemas.sealing import ERASURE, Unit
@@ -92,7 +92,8 @@ def _events(units: Sequence[Unit], keys: Sequence[str], found: Traces, by: str, 
     more = {"unit": units[0].kind, "events": found.events} | ({} if reason is None else {"reason": reason})
     parts = zip_longest(_parts(names, limits.EVENT_IDS_MAX), _parts(keys, limits.ERASED_KEYS_MAX), fillvalue=())
     return [
-        made(units[0].space, by, ERASURE, {"names": [*some], "keys": [*of_some], **more}) for some, of_some in parts
+        make_event(units[0].space, by, ERASURE, {"names": [*some], "keys": [*of_some], **more})
+        for some, of_some in parts
     ]
 
 

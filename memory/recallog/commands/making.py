@@ -9,7 +9,7 @@ from recallog_schemas import Event, codec
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
 
 
-def made(
+def make_event(
     space: str, agent: str, kind: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
     """A new event; without an id it gets a new one.

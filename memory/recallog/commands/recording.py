@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recallog.access import MemoryAccess
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_schemas.views import Recorded
@@ -18,7 +18,7 @@ async def record(
     `envelope` may have `event_id`. Raises as `made` does.
     """
     given = {name: value for name, value in payload.items() if value is not None}
-    event = made(space, agent, kind, given, **envelope)
+    event = make_event(space, agent, kind, given, **envelope)
     (position,) = await access.publish([event])
     await access.of_space(space, At(after=position), ReadSession.snapshot, ())
     return Recorded(id=event.id, position=position)

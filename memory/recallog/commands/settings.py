@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recallog.access import MemoryAccess
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.operations.parameters import At
 from recallog.queries import spaces
 from recallog.reading.read_session import ReadSession
@@ -32,7 +32,7 @@ async def configure_space(
     key = RowKey(settings.SPACES.name, space)
     known = await access.of_space(space, At(), ReadSession.snapshot, [key])
     try:
-        settings.configured(known.row(settings.SPACES, space) or settings.SpaceSettings(), event.payload)
+        settings.configure_space(known.row(settings.SPACES, space) or settings.SpaceSettings(), event.payload)
     except ProjectionError as error:
         raise Refused(str(error), reason="full") from None
     (position,) = await access.publish([event])
@@ -42,4 +42,4 @@ async def configure_space(
 def _event(space: str, agent: str, kind: str, options: Mapping[str, Any], event_id: str | None) -> Event:
     if not options:
         raise InvalidArgument("give at least one setting", path="options", rule="nothing_given")
-    return made(space, agent, kind, options, event_id)
+    return make_event(space, agent, kind, options, event_id)

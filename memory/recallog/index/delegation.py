@@ -22,7 +22,7 @@ class ServiceStarted(Exception):
     """The service answers now, and this process cannot: it is to execute the operation."""
 
 
-def encoded(asked: object) -> bytes:
+def encode(asked: object) -> bytes:
     """The arguments of an operation, or a query, as JSON. Raises `IndexUnavailable` for what JSON cannot say."""
     try:
         return msgspec.json.encode(asked)

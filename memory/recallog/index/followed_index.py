@@ -12,7 +12,7 @@ from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, SettingsError
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.stop_signal import StopSignal
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class FollowedIndex(IndexInProcess):
             closing.push_async_callback(run_in_own_thread, self._embedder.close)
             closing.push_async_callback(super().close)
             if self._following is not None and self._follows():
-                await ended(self._following)
+                await cancel_all(self._following)
 
     def _check_open(self) -> None:
         if self._closed:

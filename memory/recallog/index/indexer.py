@@ -149,9 +149,9 @@ class Indexer:
 
     async def _embedder(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
         known = self._embedders.get((name, load))
-        return known if known is not None else await asyncio.to_thread(self._loaded, name, load)
+        return known if known is not None else await asyncio.to_thread(self._load_embedder, name, load)
 
-    def _loaded(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
+    def _load_embedder(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
         with self._loading:
             if (name, load) not in self._embedders:
                 loaded = self._embedders[name, load] = load(name)
@@ -208,13 +208,13 @@ class Indexer:
     async def views(self, partition: int = 0) -> ProjectionGroup:
         """The index as a projection group, for `rebuild` and `verify`. Raises `IndexUnavailable`."""
         pointer = await self.rows.pointer(partition)
-        return await self._views_of(await self._wanted(pointer))
+        return await self._views_of(await self._choose_making(pointer))
 
     def projections(self, made: Mapping[str, Any]) -> list[Projection]:
         """The projections of an index that is made with `made`."""
         return Index(made, built_in_makers(), self.documents).group()
 
-    async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
+    async def group_for_move(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
         """The index with the embedder `name`, as a projection group: a rebuild of it replaces the embedder."""
         return await self._views_of(
             await self._made_with(name, self.token_vectors if token_vectors is None else token_vectors)
@@ -251,7 +251,7 @@ class Indexer:
         With `check_engine`, also check that the engine still has the collection.
         """
         pointer = await self.rows.pointer(partition)
-        views = await self._views_of(await self._wanted(pointer))
+        views = await self._views_of(await self._choose_making(pointer))
         active, projector = pointer.active, views.builder
         try:
             if active is not None and await projector.fits(active):
@@ -323,7 +323,7 @@ class Indexer:
             projector.store.backlog_end = end - limits.INDEX_BATCH_RECORDS
         done = await projector.store.checkpoint(active) if active is not None else None
         if active is None or done is None or not await projector.fits(active):
-            if done is None and (lost := await self._lost(projector.store, partition, active)):
+            if done is None and (lost := await self._explain_loss(projector.store, partition, active)):
                 self._loss[partition] = lost
             await self._note_unread(await generations.current(projector, partition, progress))
             self._loss.pop(partition, None)
@@ -338,7 +338,7 @@ class Indexer:
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
             await self._note_unread(active)
 
-    async def _lost(self, store: Store, partition: int, active: Generation | None) -> str:
+    async def _explain_loss(self, store: Store, partition: int, active: Generation | None) -> str:
         """Why a partition has no generation that can answer; "" if it never had one."""
         if active is not None:
             return self.engine.cause_of_loss(collection_of(active)) or "the files of the index were lost"
@@ -347,7 +347,7 @@ class Indexer:
             return ROWS_LOST
         return ""
 
-    async def _wanted(self, pointer: Pointer) -> MadeWith:
+    async def _choose_making(self, pointer: Pointer) -> MadeWith:
         if pointer.active is not None:
             before = made_with(pointer.active.code)
             return msgspec.structs.replace(before, points=points.VERSION)

@@ -25,7 +25,7 @@ HANDSHAKE_BYTES_MAX = 1024
 """Maximum size of the first message: a client without the token may not send more."""
 
 
-class Address(msgspec.Struct):
+class ServiceAddress(msgspec.Struct):
     """Where the service of a folder listens, on 127.0.0.1."""
 
     port: int
@@ -89,7 +89,7 @@ class HealthReport(msgspec.Struct):
     """What was damaged or lost and is being built again, in one sentence; "" if nothing."""
 
 
-class Working(msgspec.Struct, tag=True):
+class StillWorking(msgspec.Struct, tag=True):
     """The call is being executed. Sent every few seconds: a client can tell slow work from a service that hangs."""
 
 
@@ -120,16 +120,16 @@ class Gone(msgspec.Struct, tag=True):
     """The service ends, and has not executed the call: the files of its folder were replaced."""
 
 
-Frame = Working | Progressed | Result | Failed | Gone
+Frame = StillWorking | Progressed | Result | Failed | Gone
 
 _calls: msgspec.msgpack.Decoder[Call] = msgspec.msgpack.Decoder(Call)
 _settings = msgspec.json.Decoder(dict[str, Any])
-_addresses = msgspec.json.Decoder(Address)
+_addresses = msgspec.json.Decoder(ServiceAddress)
 _handshakes = msgspec.msgpack.Decoder(Handshake)
 _frames: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
-def framed(message: Handshake | Call | Frame) -> bytes:
+def frame_message(message: Handshake | Call | Frame) -> bytes:
     """The bytes that are sent for a message."""
     data = msgspec.msgpack.encode(message)
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
@@ -150,7 +150,7 @@ def frame(data: bytes) -> Frame:
     return _read(_frames, data)
 
 
-def address(data: bytes) -> Address:
+def address(data: bytes) -> ServiceAddress:
     """The address in the file of a folder. Raises `msgspec.MsgspecError`."""
     return _read(_addresses, data)
 

@@ -17,14 +17,14 @@ from recallog_projections.file_errors import storage_error
 from recallog_schemas.errors import IndexUnavailable
 
 
-class Owner(msgspec.Struct, frozen=True):
+class IndexOwner(msgspec.Struct, frozen=True):
     """The process that has the index of a folder open with an embedder of its own."""
 
     pid: int
     model: str
 
 
-_owners = msgspec.json.Decoder(Owner)
+_owners = msgspec.json.Decoder(IndexOwner)
 
 
 class Ownership:
@@ -32,7 +32,7 @@ class Ownership:
 
     def __init__(self, home: Path, model: str) -> None:
         self._home = home
-        self._owner = Owner(os.getpid(), model)
+        self._owner = IndexOwner(os.getpid(), model)
         self._taking = threading.Lock()
         self._lock = private_files.LockFile(home / layout.INDEX_LOCK)
 
@@ -54,7 +54,7 @@ class Ownership:
         try:
             private_files.make_folder(self._home / layout.INDEX)
             if not self._lock.acquire():
-                raise self._held()
+                raise self._make_held_error()
             aside = file.with_suffix(".new")
             with private_files.open_file(aside, "wb") as written:
                 written.write(msgspec.json.encode(self._owner))
@@ -70,8 +70,8 @@ class Ownership:
                 (self._home / layout.INDEX_OWNER).unlink(missing_ok=True)
             self._lock.release()
 
-    def _held(self) -> IndexUnavailable:
-        owner = _written(self._home)
+    def _make_held_error(self) -> IndexUnavailable:
+        owner = _read_owner(self._home)
         if owner is not None:
             return held_by(self._home, owner)
         return IndexUnavailable(
@@ -80,16 +80,16 @@ class Ownership:
         )
 
 
-def owner_of(home: Path) -> Owner | None:
+def owner_of(home: Path) -> IndexOwner | None:
     """The owner of the index of a folder; None if there is none. May block: call it in a thread.
 
     The file alone proves nothing: a killed process leaves it behind.
     """
-    owner = _written(home)
+    owner = _read_owner(home)
     if owner is None:
         return None
     try:
-        with private_files.locked(home / layout.INDEX_LOCK):
+        with private_files.hold_lock(home / layout.INDEX_LOCK):
             (home / layout.INDEX_OWNER).unlink(missing_ok=True)
     except private_files.LockHeld:
         return owner
@@ -98,7 +98,7 @@ def owner_of(home: Path) -> Owner | None:
     return None
 
 
-def held_by(home: Path, owner: Owner) -> IndexUnavailable:
+def held_by(home: Path, owner: IndexOwner) -> IndexUnavailable:
     """The error of a process that needs the index while `owner` has it."""
     return IndexUnavailable(
         f"process {owner.pid} has the index of {home} open with an embedder of its own, {owner.model}; only that "
@@ -106,7 +106,7 @@ def held_by(home: Path, owner: Owner) -> IndexUnavailable:
     )
 
 
-def _written(home: Path) -> Owner | None:
+def _read_owner(home: Path) -> IndexOwner | None:
     try:
         return _owners.decode((home / layout.INDEX_OWNER).read_bytes())
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

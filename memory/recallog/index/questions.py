@@ -38,7 +38,7 @@ class EmbeddedQuestions:
         key = embedder.model, text
         known = self._embeddings.get(key)
         if known is None:
-            (known,) = await self._embedded(embedder, [Passage(text, is_query=True)])
+            (known,) = await self._embed(embedder, [Passage(text, is_query=True)])
             self._embeddings[key] = known
         self._embeddings.move_to_end(key)
         while len(self._embeddings) > QUESTIONS_KEPT:
@@ -54,7 +54,7 @@ class EmbeddedQuestions:
         new = [text for text in wanted if text not in found]
         for first in range(0, len(new), _EMBEDDED_TEXTS):
             part = new[first : first + _EMBEDDED_TEXTS]
-            embedded = await self._embedded(embedder, [Passage(text) for text in part])
+            embedded = await self._embed(embedder, [Passage(text) for text in part])
             found |= {text: each.vector if each.readable else None for text, each in zip(part, embedded, strict=True)}
         for text in wanted[-_TEXTS_KEPT:]:
             self._vectors[embedder.model, text] = found[text]
@@ -63,7 +63,7 @@ class EmbeddedQuestions:
             self._vectors.popitem(last=False)
         return found
 
-    async def _embedded(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
+    async def _embed(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
         if not embedder.leaves_machine:
             return await asyncio.to_thread(embedder.embed, passages)
         if embedder.model not in self._breakers:

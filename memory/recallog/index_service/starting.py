@@ -46,7 +46,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
-        with private_files.locked(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:
+        with private_files.hold_lock(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:
             from recallog.index_service.service import serve
 
             serve(line, started, alive)

@@ -42,7 +42,7 @@ _NOTED_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SaidBlock:
     text: str
     refusal: bool = False
 
@@ -71,13 +71,13 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutBlock:
     """A block that no event holds."""
 
     type: str
 
 
-Block = Said | Thought | ToolCall | ToolResult | LeftOut
+Block = SaidBlock | Thought | ToolCall | ToolResult | LeftOutBlock
 
 
 def blocks_of(content: object) -> list[Block]:
@@ -88,7 +88,7 @@ def blocks_of(content: object) -> list[Block]:
     if content is None:
         return []
     if isinstance(content, str):
-        return [Said(content)]
+        return [SaidBlock(content)]
     if isinstance(content, dict) and "type" in content:
         content = [content]
     if isinstance(content, list):
@@ -127,13 +127,13 @@ def _blocks(part: object, index: int) -> Iterable[Block]:
     result = _first(part, "output", "errorText", "error")
     if result is None:
         return [call]
-    failed = part.get("output") is None or outcomes.failed(result)
+    failed = part.get("output") is None or outcomes.is_failure(result)
     return [call, ToolResult(call.id, call.tool, _plain(result), ok=not failed)]
 
 
 def _block(part: object, index: int) -> Block:
     if isinstance(part, str):
-        return Said(part)
+        return SaidBlock(part)
     if isinstance(part, dict) and "type" not in part:
         part = _of_google(part)
     kind = part.get("type") if isinstance(part, dict) else None
@@ -142,22 +142,22 @@ def _block(part: object, index: int) -> Block:
     # "image_url" and "input_image" are both images, and "input_text" is text.
     name = kind.removeprefix("input_").removeprefix("output_").removesuffix("_url")
     if kind == "refusal" and isinstance(part.get("refusal"), str):
-        return Said(part["refusal"], refusal=True)
+        return SaidBlock(part["refusal"], refusal=True)
     if kind in _CALLS:
         return _call(part, part)
     if kind.endswith(_RESULTS):
         return _result(part, _first(part, "content", "output", "response", "result"))
     if kind in _THOUGHTS:
         text = _thought(part)
-        return Thought(text) if text.strip() else LeftOut(kind)
+        return Thought(text) if text.strip() else LeftOutBlock(kind)
     if name in _MEDIA:
-        return Said(_note(name, part))
+        return SaidBlock(_note(name, part))
     words = _first(part, "text", "content") if name == "text" else part.get("text")
     if isinstance(words, str):
-        return Said(words)
+        return SaidBlock(words)
     if name == "text":
         raise InvalidEvent(f"content.{index}: a text without its text", path=f"content.{index}", rule="content")
-    return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
+    return LeftOutBlock(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
 
 
 def _of_google(part: dict[str, Any]) -> dict[str, Any]:
@@ -184,12 +184,12 @@ def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     return ToolCall(
         nonempty(_first(call, "call_id", "toolCallId", "id")),
         nonempty(_first(function, "name", "toolName")) or "unknown",
-        _parsed(arguments) if isinstance(arguments, str) else arguments,
+        _parse(arguments) if isinstance(arguments, str) else arguments,
         arguments if isinstance(arguments, str) else None,
     )
 
 
-def _parsed(arguments: str) -> object:
+def _parse(arguments: str) -> object:
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):
@@ -200,7 +200,7 @@ def _result(part: Mapping[str, Any], content: object) -> ToolResult:
     if isinstance(content, dict) and content.keys() == {"output"}:  # as functions of Google's API answer
         content = content["output"]
     result = _plain(content)
-    failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.failed(result)
+    failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.is_failure(result)
     call_id = nonempty(_first(part, "tool_call_id", "tool_use_id", "call_id", "toolCallId", "id"))
     return ToolResult(call_id, nonempty(_first(part, "name", "toolName")), result, ok=not failed)
 
@@ -214,7 +214,7 @@ def _plain(content: object) -> object:
     blocks = blocks_of(content) if all(isinstance(part, str | dict) for part in content) else []
     if len(blocks) == 1 and isinstance(blocks[0], ToolResult):
         return blocks[0].result
-    said = [block.text for block in blocks if isinstance(block, Said)]
+    said = [block.text for block in blocks if isinstance(block, SaidBlock)]
     return "\n".join(said) if len(said) == len(content) else content
 
 

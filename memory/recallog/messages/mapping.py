@@ -23,8 +23,8 @@ from typing import Any, TypeGuard
 
 from recallog.messages.blocks import (
     Block,
-    LeftOut,
-    Said,
+    LeftOutBlock,
+    SaidBlock,
     Thought,
     ToolCall,
     ToolResult,
@@ -33,7 +33,7 @@ from recallog.messages.blocks import (
     nonempty,
     result_of,
 )
-from recallog.messages.recalled import is_own_tool, unmarked
+from recallog.messages.recalled import is_own_tool, strip_memories
 from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.names import in_nfc, is_name
@@ -86,7 +86,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class MessageRefusal:
     """A message that cannot be read. It takes up a second of time, as a draft does."""
 
     location: str
@@ -118,7 +118,7 @@ class Dialogue:
 
     cast: Cast
     turn: int = 0
-    drafts: list[Draft | Refusal | Omission | None] = field(default_factory=list)
+    drafts: list[Draft | MessageRefusal | Omission | None] = field(default_factory=list)
     unanswered: list[_OpenCall] = field(default_factory=list)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The calls so far by what their keys follow from."""
@@ -140,7 +140,7 @@ class _Message:
     agent: str
     kind: str
     text_field: str
-    said: list[Said] = field(default_factory=list)
+    said: list[SaidBlock] = field(default_factory=list)
 
     def add(self, kind: str, payload: dict[str, Any], *, agent: str = "", key: tuple[str, ...] = ()) -> Draft:
         cast = self.dialogue.cast
@@ -168,7 +168,7 @@ class _Message:
 
     def flush(self) -> None:
         """Add the text since the last event of the message."""
-        text = unmarked("\n".join(each.text for each in self.said))
+        text = strip_memories("\n".join(each.text for each in self.said))
         refusal = any(each.refusal for each in self.said)
         self.said = []
         if text.strip():
@@ -179,7 +179,7 @@ class _Message:
 
 def drafts_of(
     messages: Iterable[tuple[int, object]], cast: Cast = CAST, *, by_position: bool = False, unit: str = "message"
-) -> tuple[list[Draft | Refusal | Omission], int]:
+) -> tuple[list[Draft | MessageRefusal | Omission], int]:
     """Drafts in the order of `messages`, each with its ordinal, and the last turn.
 
     The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
@@ -194,30 +194,30 @@ def drafts_of(
             if len(dialogue.drafts) == before:
                 dialogue.drafts.append(_EMPTY)
         except InvalidEvent as error:
-            dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
+            dialogue.drafts.append(MessageRefusal(dialogue.location(ordinal), error))
     return [_without_own_tools(draft) for draft in dialogue.drafts if draft is not None], dialogue.turn
 
 
-def _without_own_tools(draft: Draft | Refusal | Omission) -> Draft | Refusal | Omission:
+def _without_own_tools(draft: Draft | MessageRefusal | Omission) -> Draft | MessageRefusal | Omission:
     is_own = isinstance(draft, Draft) and draft.kind == "tool.used" and is_own_tool(draft.payload["tool"])
     return _RECALLED if is_own else draft
 
 
-def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Draft | Refusal | Omission]:
+def without_open_calls(drafts: Sequence[Draft | MessageRefusal | Omission]) -> list[Draft | MessageRefusal | Omission]:
     """Drafts in which calls are omissions that may still get their results: their agent has not continued in
     a later turn."""
     last_turns = {each.agent: each.turn for each in drafts if isinstance(each, Draft) and not _is_open(each)}
     return [_OPEN if _is_open(each) and each.turn >= last_turns.get(each.agent, 0) else each for each in drafts]
 
 
-def _is_open(draft: Draft | Refusal | Omission) -> TypeGuard[Draft]:
+def _is_open(draft: Draft | MessageRefusal | Omission) -> TypeGuard[Draft]:
     return isinstance(draft, Draft) and draft.awaits_result
 
 
 def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
     if isinstance(message, InvalidEvent):
         raise message
-    if isinstance(message, LeftOut):
+    if isinstance(message, LeftOutBlock):
         dialogue.drafts.append(Omission(message.type))
         return
     cast = dialogue.cast
@@ -288,9 +288,9 @@ def _of_assistant(message: dict[str, Any]) -> list[Block]:
     blocks: list[Block] = [] if thought is None else [thought]
     blocks += blocks_of(content_of(message))
     if isinstance(audio, dict):
-        blocks.append(Said(audio["transcript"]) if nonempty(audio.get("transcript")) else LeftOut("audio"))
+        blocks.append(SaidBlock(audio["transcript"]) if nonempty(audio.get("transcript")) else LeftOutBlock("audio"))
     if refusal is not None:
-        blocks.append(Said(refusal, refusal=True))
+        blocks.append(SaidBlock(refusal, refusal=True))
     return [*blocks, *calls_of(message)]
 
 
@@ -310,13 +310,13 @@ def _add_of_user(message: _Message) -> None:
 
 def _add_blocks(message: _Message, blocks: Iterable[Block]) -> None:
     for block in blocks:
-        if isinstance(block, LeftOut):
+        if isinstance(block, LeftOutBlock):
             message.dialogue.drafts.append(Omission(block.type))
             continue
-        if not isinstance(block, Said) or any(each.refusal != block.refusal for each in message.said):
+        if not isinstance(block, SaidBlock) or any(each.refusal != block.refusal for each in message.said):
             message.flush()
         match block:
-            case Said():
+            case SaidBlock():
                 message.said.append(block)
             case Thought():
                 if block.text.strip():

@@ -18,7 +18,7 @@ _OBJECT_CHARS_MAX = 100_000
 """Longer texts are not parsed in order to find an exit code."""
 
 
-def failed(result: object) -> bool:
+def is_failure(result: object) -> bool:
     """Whether a result begins as an error does, has an exit code other than 0, or is an object with an error.
 
     An exit code in a text counts in its first and last line only, where agents write that of a command. An error of a

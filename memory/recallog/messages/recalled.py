@@ -1,7 +1,7 @@
 """Texts that Recallog itself added to a conversation: they are not remembered again when it is read.
 
-A program that adds memories to a message of the user marks them with `marked`. Calls of Recallog's own tools are known
-by their names, as MCP clients write them: `mcp__recallog__recall_memory`, `recallog_recall_memory`.
+A program that adds memories to a message of the user marks them with `mark_memories`. Calls of Recallog's own tools are
+known by their names, as MCP clients write them: `mcp__recallog__recall_memory`, `recallog_recall_memory`.
 """
 
 import re
@@ -12,12 +12,12 @@ _MARKED = re.compile(rf"{_BEGIN}.*?{_END}\s*", re.DOTALL)
 _TOOL = re.compile(r"(?:^|[_.:/])recallog[_.:/]|(?:^|[_.:/])(?:recall|retain|reflect_on|update|forget)_memory$")
 
 
-def marked(text: str) -> str:
+def mark_memories(text: str) -> str:
     """Memories as a part of a message. No text can end the part."""
     return f"{_BEGIN}\n{text.replace(_NAME, 'recallog memory')}\n{_END}"
 
 
-def unmarked(text: str) -> str:
+def strip_memories(text: str) -> str:
     """A text without the memories that were added to it."""
     return _MARKED.sub("", text) if _BEGIN in text else text
 

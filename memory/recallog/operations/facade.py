@@ -80,7 +80,7 @@ def operation(
     return declare
 
 
-def checked(
+def check_arguments(
     function: Callable[Concatenate[Self_, Parameters], Answer],
 ) -> Callable[Concatenate[Self_, Parameters], Answer]:
     """Check the arguments of a method that is not an operation as an operation's are checked. It keeps its type."""
@@ -146,7 +146,7 @@ def public_names(of: type[Facade]) -> Sequence[str]:
     return [name for name in names if not name.startswith("_") and name not in _INTERNAL]
 
 
-def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:
+def find_operation(name: str, facade: type[Facade], group: str) -> Operation | None:
     """The operation that documentation names by `name`, in the words of the facade `group`; None if there is none.
 
     A plain name is an operation of the facade `group`, or of the main one, `facade`, or of exactly one other. A name

@@ -104,7 +104,9 @@ class CheckedMethod:
     @cached_property
     def signature(self) -> inspect.Signature:
         """The signature without `self`, its types with their constraints and descriptions, `**` flattened."""
-        return inspect.Signature(_flattened(self.function), return_annotation=self.function.__annotations__["return"])
+        return inspect.Signature(
+            _flatten_parameters(self.function), return_annotation=self.function.__annotations__["return"]
+        )
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -154,9 +156,9 @@ class CheckedMethod:
         for name, each in called.items():
             if each is not None and not callable(each):
                 raise InvalidArgument(f"{name}: should be a function", path=name, rule="callable_type")
-        return self.validated(given, strict=True), called
+        return self.validate(given, strict=True), called
 
-    def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+    def validate(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.
 
         Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL. Raises
@@ -294,7 +296,7 @@ def _check_texts(given: Mapping[str, Any]) -> None:
             raise InvalidArgument(f"{path}: is not valid text: {reprlib.repr(value)}", path=path, rule="string_unicode")
 
 
-def _flattened(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _flatten_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a method without `self`, with the keys of `**options: Unpack[TypedDict]` as parameters."""
     parameters = []
     for each in list(inspect.signature(function).parameters.values())[1:]:

@@ -142,11 +142,11 @@ def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
     return lines
 
 
-def identified(description: str) -> Any:
+def identifier_of(description: str) -> Any:
     return Field(min_length=1, max_length=limits.ID_CHARS_MAX, description=description)
 
 
-def clamped(least: int, most: int) -> AfterValidator:
+def clamp_to(least: int, most: int) -> AfterValidator:
     """A validator that limits a number to `least` to `most`."""
     return AfterValidator(lambda number: max(least, min(number, most)))
 
@@ -246,18 +246,18 @@ SalientTopK = Annotated[
 RecallTopK = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="Number of memories.")]
 SearchLimit = Annotated[
     int,
-    clamped(1, limits.SEARCH_HITS_MAX),
+    clamp_to(1, limits.SEARCH_HITS_MAX),
     Field(description=f"Number of previews, limited to 1 to {limits.SEARCH_HITS_MAX}."),
 ]
 PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of events per page.")]
 EntriesBefore = Annotated[
     int,
-    clamped(0, limits.AROUND_EVENTS_MAX),
+    clamp_to(0, limits.AROUND_EVENTS_MAX),
     Field(description=f"Number of events before it, limited to 0 to {limits.AROUND_EVENTS_MAX}."),
 ]
 EntriesAfter = Annotated[
     int,
-    clamped(0, limits.AROUND_EVENTS_MAX),
+    clamp_to(0, limits.AROUND_EVENTS_MAX),
     Field(description=f"Number of events after it, limited to 0 to {limits.AROUND_EVENTS_MAX}."),
 ]
 Turn = Annotated[
@@ -359,19 +359,19 @@ WaitIndex = Annotated[bool, Field(description="Wait until the index has processe
 
 NewEventId = Annotated[
     str | None,
-    identified("Id of the event to write; a call with the same id can be repeated."),
+    identifier_of("Id of the event to write; a call with the same id can be repeated."),
     IN_NFC,
     MAKES_REPEATABLE,
 ]
 WrittenTurn = Annotated[int, Field(ge=0, le=limits.TURN_MAX, description="Turn of the space in which it happens.")]
-WrittenSession = Annotated[str, identified("Session that begins or ends."), IN_NFC]
+WrittenSession = Annotated[str, identifier_of("Session that begins or ends."), IN_NFC]
 SessionTitle = Annotated[str | None, Field(description="Title of the session.")]
 SpaceAuthor = Annotated[str, NAME, Field(description="Name of the agent whose event it is.")]
 
 # Erasures
 
-ErasedSubject = Annotated[str | None, identified("Everything about this person."), IN_NFC]
-ErasedEntry = Annotated[str | None, identified("This entry, with all its texts."), IN_NFC]
+ErasedSubject = Annotated[str | None, identifier_of("Everything about this person."), IN_NFC]
+ErasedEntry = Annotated[str | None, identifier_of("This entry, with all its texts."), IN_NFC]
 ErasesAll = Annotated[bool, Field(description="Everything in the space.")]
 ErasureReason = Annotated[
     str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record, so name no person.")
@@ -549,7 +549,7 @@ def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
         return None
     from recallog.reading import filters
 
-    return filters.compiled(cast("Mapping[str, Any]", given))
+    return filters.compile_filter(cast("Mapping[str, Any]", given))
 
 
 def state(options: At) -> At:

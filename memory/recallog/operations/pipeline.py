@@ -73,20 +73,20 @@ class Host:
 class Guard(Protocol):
     """The permissions of one caller of a door."""
 
-    def admitted(self, operation: Operation, given: Mapping[str, Any], /) -> Mapping[str, Any]:
+    def admit_arguments(self, operation: Operation, given: Mapping[str, Any], /) -> Mapping[str, Any]:
         """The arguments as they came, with what is fixed for the caller. Raises `Forbidden` for an operation that the
         caller may not use, whatever the arguments are."""
 
-    def bounded(self, operation: Operation, valid: Mapping[str, Any], /) -> Mapping[str, Any]:
+    def bound_arguments(self, operation: Operation, valid: Mapping[str, Any], /) -> Mapping[str, Any]:
         """The validated arguments, with what is fixed for the caller. Raises `Forbidden`."""
 
     def perform(self, call: Call, /) -> Awaitable[Any]:
         """Perform a call, once or for each needed page. Returns what the caller may see."""
 
-    def told(self, call: Call, error: RecallogError, /) -> RecallogError:
+    def translate_error(self, call: Call, error: RecallogError, /) -> RecallogError:
         """The error that the caller gets."""
 
-    async def shown(self, call: Call, answer: Any, /) -> Any:
+    async def filter_answer(self, call: Call, answer: Any, /) -> Any:
         """The answer for the caller."""
 
 
@@ -102,14 +102,14 @@ async def call(
     Raises the errors of `Operation.validated`, of the guard, and of the operation.
     """
     if guard is None:
-        return await perform(of_memory(memory, operation, operation.validated(given, strict=False), callbacks))
-    valid = operation.validated(guard.admitted(operation, given), strict=False)
-    made = of_memory(memory, operation, guard.bounded(operation, valid), callbacks)
+        return await perform(of_memory(memory, operation, operation.validate(given, strict=False), callbacks))
+    valid = operation.validate(guard.admit_arguments(operation, given), strict=False)
+    made = of_memory(memory, operation, guard.bound_arguments(operation, valid), callbacks)
     try:
         answer = await guard.perform(made)
     except RecallogError as error:
-        raise guard.told(made, error) from None
-    return _fitted(await guard.shown(made, answer))
+        raise guard.translate_error(made, error) from None
+    return _fit_answer(await guard.filter_answer(made, answer))
 
 
 def of_memory(
@@ -123,26 +123,26 @@ async def perform(made: Call) -> Any:
     """The answer to a call with validated arguments, with the items that fit."""
     operation, host = made.operation, made.facade._host
     if host.tracing is None or operation.gen_ai is None:
-        return await _executed(made, host)
-    with host.tracing.span(operation.gen_ai, _traced(made)) as span:
-        answer = await _executed(made, host)
+        return await _execute_call(made, host)
+    with host.tracing.span(operation.gen_ai, _trace_attributes(made)) as span:
+        answer = await _execute_call(made, host)
         if (count := _records(operation, answer)) is not None:
             span.set_attribute("gen_ai.memory.record.count", count)
         return answer
 
 
-async def _executed(made: Call, host: Host) -> Any:
+async def _execute_call(made: Call, host: Host) -> Any:
     delegated = host.delegate(made)
     if delegated is not None:
-        answer = _fitted(await delegated)
+        answer = _fit_answer(await delegated)
     else:
         with patient() if made.operation.is_patient else nullcontext():
-            answer = _fitted(await made.execute())
+            answer = _fit_answer(await made.execute())
     await host.count(made, answer)
     return answer
 
 
-def _traced(made: Call) -> dict[str, str]:
+def _trace_attributes(made: Call) -> dict[str, str]:
     """The attributes of the span of a call: names, and nothing of what agents have said."""
     valid = made.arguments
     events = [valid["event"]] if "event" in valid else valid.get("events", ())
@@ -153,8 +153,8 @@ def _traced(made: Call) -> dict[str, str]:
     return {"gen_ai.operation.name": str(operation.gen_ai), "recallog.operation": operation.qualified_name, **store}
 
 
-def _fitted(answer: Any) -> Any:
-    return answer.fitted() if isinstance(answer, views.View) else answer
+def _fit_answer(answer: Any) -> Any:
+    return answer.fit() if isinstance(answer, views.View) else answer
 
 
 def _records(operation: Operation, answer: Any) -> int | None:

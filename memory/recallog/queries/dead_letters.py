@@ -16,7 +16,7 @@ from recallog_schemas.errors import InvalidArgument, OutOfRange, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
 from recallog_streams import dead_letters, positions
 from recallog_streams import rebuild as rebuilding
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import record_at
 from recallog_streams.progress import Progress
@@ -28,7 +28,7 @@ async def list_dead_letters(components: Components, progress: Progress | None) -
     found: list[DeadLetter] = []
     for views in components.groups():
         router = QueryRouter(components.ledger, views, progress)
-        found += chain.from_iterable(await gathered(partial(_of_partition, router, views), partitions))
+        found += chain.from_iterable(await gather_limited(partial(_of_partition, router, views), partitions))
     return found
 
 
@@ -73,7 +73,9 @@ async def _first_of_id(
     partition = letter.position.partition
     (views,) = (each for each in components.groups() if each.name == letter.views)
     router = QueryRouter(components.ledger, views, progress)
-    found = await router.of_partition(partition, lambda read: event_lookup.counted(read, letter.space, [letter.id]))
+    found = await router.of_partition(
+        partition, lambda read: event_lookup.find_offsets(read, letter.space, [letter.id])
+    )
     offset = found.get(letter.id)
     first = None if offset is None else await record_at(components.ledger, partition, offset)
     if offset is None or first is None:

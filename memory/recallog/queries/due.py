@@ -7,7 +7,7 @@ from types import ModuleType
 
 from recallog.components import Components
 from recallog.reading.query_router import QueryRouter
-from recallog.reading.read_session import Page, ReadSession
+from recallog.reading.read_session import ReadSession, RowPage
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
@@ -15,7 +15,7 @@ from recallog_schemas import Position, codec, limits, models, timestamps, trigge
 from recallog_schemas.views import PendingTrigger, Unreflected
 from recallog_streams import answers
 from recallog_streams.answers import Answer
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64
@@ -26,12 +26,12 @@ def import_counted() -> Sequence[ModuleType]:
     """The modules `due` of the models, about triggers that fall due by a count of events.
 
     `KIND` is the kind of these triggers; `pending` finds them, `since` finds the record that made one due, and
-    `unreflected` finds the agents without a threshold that have seen more events than they can be shown.
+    `find_unreflected` finds the agents without a threshold that have seen more events than they can be shown.
     """
     return models.import_parts("recallog", "due")
 
 
-async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
+async def work(reading: ReadSession, after: str | None = None) -> RowPage[Work]:
     """The triggers of a partition that one event each made due, in the order of these events, after a key."""
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
 
@@ -65,7 +65,7 @@ async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> s
     found = {id_ for space, id_ in others if snapshot.row(due.STANDING, space, "", id_) is not None}
     spaces = sorted({space for space, _ in recurring})
     if spaces:
-        found |= {row.trigger for row in await scheduled(reading, spaces)}
+        found |= {row.trigger for row in await find_scheduled(reading, spaces)}
         found |= {row.trigger for row in await due_by_count(reading, spaces)}
     return found & {id_ for _, id_ in asked}
 
@@ -84,7 +84,7 @@ async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled
     return found
 
 
-async def scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:
+async def find_scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:
     """The triggers of some spaces, or of all of a partition, whose time has come by the time of their agent.
 
     With `spaces`, triggers that fall due more than an hour after all events of these spaces cost nothing.
@@ -120,7 +120,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
     count, then the triggers of `due.at` in the order of their times, then all others in the order of their causes."""
     for trigger in await due_by_count(reading, spaces):
         yield trigger
-    for row in await scheduled(reading, spaces):
+    for row in await find_scheduled(reading, spaces):
         yield PendingTrigger(
             space=row.space,
             agent=row.agent,
@@ -183,7 +183,7 @@ async def of_memory(
         )
     for model in import_counted():
         undated = [each for each in found if each.kind == model.KIND][: limits.DATED_TRIGGERS]
-        times = await gathered(partial(_time_of, components.ledger, since, model), undated)
+        times = await gather_limited(partial(_time_of, components.ledger, since, model), undated)
         time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
         found = [each.model_copy(update={"since": time_of.get(each.trigger, each.since)}) for each in found]
     return found
@@ -196,10 +196,10 @@ async def _time_of(ledger: Ledger, since: Since, model: ModuleType, trigger: Pen
     return None if data is None else codec.decode(data).at
 
 
-async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
+async def find_unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
     """The agents of a partition without a threshold that have seen more events than they can be shown."""
     for model in import_counted():
-        async for agent in model.unreflected(reading):
+        async for agent in model.find_unreflected(reading):
             yield agent
 
 

@@ -26,10 +26,10 @@ async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Coll
     if ledger.unique_ids:
         found = {each: await ledger.find(space, each) for each in possible}
         return {each: position.offset for each, position in found.items() if position is not None}
-    return await counted(reading, space, possible)
+    return await find_offsets(reading, space, possible)
 
 
-async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dict[str, int]:
+async def find_offsets(reading: ReadSession, space: str, ids: Collection[str]) -> dict[str, int]:
     """The offsets by id from the views, for a ledger that may store an event twice."""
     size = (await reading.snapshot([RowKey(identity.SIZES.name, space)])).row(identity.SIZES, space)
     if size is None:
@@ -54,7 +54,7 @@ async def known_positions(
     router = QueryRouter(components.ledger, components.views, progress)
     for space, of_space in ids.items():
         partition = components.ledger.partition_of(space)
-        offsets = await router.of_partition(partition, partial(counted, space=space, ids=of_space))
+        offsets = await router.of_partition(partition, partial(find_offsets, space=space, ids=of_space))
         found |= {(space, id_): Position(partition, offset) for id_, offset in offsets.items()}
     return found
 
@@ -75,7 +75,7 @@ class PastMemory:
         """
         return episodic.complete(*await self._tails(offset, newest))
 
-    async def seen(self, offset: int) -> tuple[bool, int]:
+    async def look_up_seen(self, offset: int) -> tuple[bool, int]:
         """Whether the agent could see the event at `offset`, and how many events it could see up to there."""
         tails = await self._tails(offset, newest=1)
         visible = any(memory.offset == offset for memory in episodic.merge(*tails))

@@ -9,7 +9,7 @@ from recallog.reading.readings import SpaceReading
 from recallog.reading.subject import of_space
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
-from recallog_projections.views.settings import SPACES, Plans
+from recallog_projections.views.settings import SPACES, FoldPlans
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.event import ERASED_TEXT, ERASED_VERSION
@@ -54,7 +54,7 @@ async def page(
     first, end = (0, 0) if row is None else (row.first, row.last + 1)
     first = first if start is None else max(first, start.offset)
     end = end if before is None else min(end, before.offset)
-    plans, found, room = Plans(snapshot.row(SPACES, space)), list[Remembered](), Room()
+    plans, found, room = FoldPlans(snapshot.row(SPACES, space)), list[Remembered](), Room()
     step, oldest = 2 * limit, max(first, end - limits.HISTORY_RECORDS)
     while end > oldest:
         begin = max(oldest, end - step)
@@ -73,7 +73,7 @@ def _page(snapshot: Snapshot, space: str, newest_first: list[Remembered], older:
 
 
 async def _events(
-    reading: SpaceReading, snapshot: Snapshot, plans: Plans, begin: int, end: int
+    reading: SpaceReading, snapshot: Snapshot, plans: FoldPlans, begin: int, end: int
 ) -> AsyncIterator[tuple[Remembered, int]]:
     """The events of the space in a part of the ledger, each with the bytes that it has in an answer."""
     records = reading.ledger.read(snapshot.partition, begin, end, space=reading.space)

@@ -38,7 +38,7 @@ class AroundRequest:
     """Filter of the neighbours."""
 
 
-def shortened(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
+def shorten(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
     """The first `chars` characters of `text`, and "..." if it is longer."""
     return text if len(text) <= chars else text[:chars] + "..."
 
@@ -48,7 +48,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
     shared = {name: getattr(found, name) for name in SearchPage.model_fields if name not in ("limit", "hits")}
     hits = tuple(
         SearchHit(
-            **{**_short(hit, limits.PREVIEW_CHARS), "preview": shortened(hit.quote)},
+            **{**_short(hit, limits.PREVIEW_CHARS), "preview": shorten(hit.quote)},
             score=round(hit.score, 4),
             also=hit.also,
             near=hit.near,
@@ -98,7 +98,9 @@ async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
     count = fitting(bytes_of(memory) for memory in found)
     return EntriesView(
         **await of_agent(reading, visible.snapshot),
-        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found[:count]),
+        entries=tuple(
+            visible.snapshot.make_remembered(memory.offset, memory.data, memory.text) for memory in found[:count]
+        ),
         missing=tuple(missing),
         left_out=len(found) - count,
     )
@@ -156,7 +158,7 @@ class VisibleEvents:
         return PastMemory(reading)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
-        return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
+        return Preview(**_short(self.snapshot.make_remembered(memory.offset, memory.data, memory.text), chars))
 
 
 def _presenting() -> Sequence[ModuleType]:
@@ -194,7 +196,7 @@ async def _around(
             min(end + limits.LOG_EVENTS_KEPT, visible.snapshot.processed),
         )  # at most as many as the logs retain, so that no event is missed
         newer = [memory for memory in await past.until(end) if memory.offset > last]
-        after += _wanted(newer, request, request.after - len(after))
+        after += _filter_memories(newer, request, request.after - len(after))
     return before, anchor, after
 
 
@@ -209,11 +211,11 @@ def _cut(
         if not newer or newer[0].offset != offset:
             return None
         anchor, newer = newer[0], newer[1:]
-    before = _wanted(reversed(older), request, request.before)
-    return before[::-1], anchor, _wanted(newer, request, request.after)
+    before = _filter_memories(reversed(older), request, request.before)
+    return before[::-1], anchor, _filter_memories(newer, request, request.after)
 
 
-def _wanted(memories: Iterable[RememberedEvent], request: AroundRequest, count: int) -> list[RememberedEvent]:
+def _filter_memories(memories: Iterable[RememberedEvent], request: AroundRequest, count: int) -> list[RememberedEvent]:
     """The first `count` of `memories` that pass the filter."""
     return list(islice((memory for memory in memories if request.wanted(codec.decode(memory.data))), count))
 
@@ -229,6 +231,6 @@ def _short(shown: Remembered, chars: int) -> dict[str, Any]:
         "kind": event.kind,
         "session": event.session,
         "turn": event.turn,
-        "preview": shortened(shown.text, chars),
+        "preview": shorten(shown.text, chars),
         "tokens": tokens(shown.text),
     }

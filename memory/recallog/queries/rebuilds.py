@@ -11,7 +11,7 @@ from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.progress import Progress
 
 
@@ -20,7 +20,7 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
     ends = await components.ledger.ends()
     plans = []
     for views in await groups(components, what):
-        concerned = await rebuilding.concerned(views.builder, range(len(ends)))
+        concerned = await rebuilding.find_concerned(views.builder, range(len(ends)))
         plans += [
             RebuildPlan(
                 views=views.name,
@@ -74,7 +74,7 @@ async def rebuild(
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
     """Build the index with another embedder beside the live one, then cut over."""
-    moved = await (await _index(components)).indexer.moved(model)
+    moved = await (await _index(components)).indexer.group_for_move(model)
     return await rebuilding.rebuild(moved.name, moved.builder, progress, accept=False)
 
 
@@ -84,7 +84,7 @@ async def abort_rebuild(components: Components, what: str) -> list[str]:
     partitions = range(len(await components.ledger.ends()))
     aborted: list[Generation | None] = []
     for views in await groups(components, what):
-        aborted += await gathered(partial(generations.abort, views.builder), partitions)
+        aborted += await gather_limited(partial(generations.abort, views.builder), partitions)
     return [generation.id for generation in aborted if generation is not None]
 
 

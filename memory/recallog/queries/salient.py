@@ -63,11 +63,11 @@ class Ranking:
     weights: Weights
     related: Related
 
-    def chosen(self) -> list[RememberedEvent]:
+    def choose_strongest(self) -> list[RememberedEvent]:
         """The strongest, in ledger order."""
         return [self.memories[list_index] for list_index in sorted(list_index for _, list_index in self.order)]
 
-    def fitted(self) -> "Ranking":
+    def fit(self) -> "Ranking":
         """The ranking of the strongest that fit into one answer."""
         count = fitting(bytes_of(self.memories[list_index]) for _, list_index in self.order)
         return replace(self, order=self.order[:count])
@@ -75,7 +75,7 @@ class Ranking:
     def salient(self, snapshot: Snapshot, memory: RememberedEvent) -> Salient:
         """One event with its score and each of its terms."""
         scored = salience.score(memory, self.query, self.turn, self.weights, self.related.ranked)
-        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+        shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
         return Salient.model_construct(
             position=shown.position,
             event=shown.event,
@@ -92,7 +92,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
     return [RowKey(settings.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
 
 
-async def related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str, query: SalienceQuery) -> Related:
+async def find_related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str, query: SalienceQuery) -> Related:
     """Relevance by the index (the user's own, if there is one), for the events in `snapshot` that `agent` may see.
 
     The index must have processed all that the views have, since an event that it does not know would count as
@@ -124,7 +124,7 @@ async def _by_own_index(snapshot: Snapshot, fed: FedIndex, space: str, agent: st
         return Related(None, WORDS)
     memories = snapshot.memories(space, agent)
     try:
-        found = await fed.ranked(space, memories, query.text)
+        found = await fed.rank(space, memories, query.text)
     except Exception as error:  # noqa: BLE001 - a user's index may raise anything, and the agent's turn goes on
         return Related(None, f"{WORDS}: {OWN_INDEX} failed: {type(error).__name__}: {error}", failed=True)
     return Related(salience.by_rank(found, memories), OWN_INDEX)
@@ -151,8 +151,8 @@ async def salient(reading: AgentReading, query: SalienceQuery) -> SalientView:
     """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
     space, agent = reading.space, reading.agent
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, reading.log_events))
-    ranking = rank(snapshot, space, agent, query, await related(snapshot, reading.searcher, space, agent, query))
-    shown = ranking.fitted()
+    ranking = rank(snapshot, space, agent, query, await find_related(snapshot, reading.searcher, space, agent, query))
+    shown = ranking.fit()
     return SalientView(
         **await of_agent(reading, snapshot),
         query=ranking.query,
@@ -161,6 +161,6 @@ async def salient(reading: AgentReading, query: SalienceQuery) -> SalientView:
         weights=SalienceWeights(**ranking.weights._asdict()),
         considered=len(ranking.memories),
         relevance_by=ranking.related.by,
-        memories=tuple(ranking.salient(snapshot, memory) for memory in shown.chosen()),
+        memories=tuple(ranking.salient(snapshot, memory) for memory in shown.choose_strongest()),
         left_out=len(ranking.order) - len(shown.order),
     )

@@ -31,4 +31,4 @@ def newest_of(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Reme
     """The newest shared event of each of `kinds`, in ledger order."""
     found = [snapshot.row(scene.NEWEST, space, "", kind) for kind in kinds]
     shown = sorted((one for one in found if one is not None), key=lambda one: one.offset)
-    return [snapshot.remembered(one.offset, one.data, one.text) for one in shown]
+    return [snapshot.make_remembered(one.offset, one.data, one.text) for one in shown]

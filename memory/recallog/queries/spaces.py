@@ -113,7 +113,7 @@ async def resume(reading: SpaceReading) -> ResumeView:
 
     snapshot, newest, turn = await reading.steady(read)
     known = snapshot.row(activity.SPACES, space) is not None
-    return _resumed(snapshot.computed_at, space, None, newest, turn, known=known)
+    return _make_resume(snapshot.computed_at, space, None, newest, turn, known=known)
 
 
 async def resume_of_agent(reading: AgentReading) -> ResumeView:
@@ -131,10 +131,10 @@ async def resume_of_agent(reading: AgentReading) -> ResumeView:
         elif event.session == session:
             turn = event.turn if turn is None else max(turn, event.turn)
     known = (await of_agent(reading, snapshot))["known"]
-    return _resumed(snapshot.computed_at, space, agent, session, turn, known=known)
+    return _make_resume(snapshot.computed_at, space, agent, session, turn, known=known)
 
 
-def _resumed(
+def _make_resume(
     computed_at: ComputedAtFields, space: str, agent: str | None, session: str | None, turn: int | None, *, known: bool
 ) -> ResumeView:
     next_turn = 0 if turn is None else turn + 1
@@ -195,7 +195,7 @@ async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
         **of_space(snapshot, space),
         shared_kinds=tuple(sorted(shared)),
         scene_kinds=tuple(scene.scene_kinds(set_to)),
-        kinds=tuple(_declared(space, set_to)),
+        kinds=tuple(_list_declared(space, set_to)),
     )
 
 
@@ -209,7 +209,7 @@ async def kinds_of(reading: SpaceReading) -> KindsView:
     known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in others]
     return KindsView(
         **of_space(snapshot, space),
-        kinds=(*known, *_declared(space, set_to)),
+        kinds=(*known, *_list_declared(space, set_to)),
     )
 
 
@@ -218,11 +218,11 @@ async def declared_kinds(reading: ReadSession) -> list[KindView]:
     return [
         kind
         async for item, _ in reading.scan(settings.SPACES.name)
-        for kind in _declared(item.space, settings.SPACES.decode(item.data))
+        for kind in _list_declared(item.space, settings.SPACES.decode(item.data))
     ]
 
 
-def _declared(space: str, set_to: SpaceSettings) -> list[KindView]:
+def _list_declared(space: str, set_to: SpaceSettings) -> list[KindView]:
     return [
         KindView.of(settings.kind_of(set_to, name), shared=settings.shares(set_to, name), space=space)
         for name in set_to.kinds

@@ -31,10 +31,10 @@ from recallog_schemas.views import (
     PendingTrigger,
     Status,
     Unreflected,
-    counted,
+    count_noun,
 )
 from recallog_streams import dead_letters
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Ledger
 
 Result = TypeVar("Result")
@@ -123,7 +123,7 @@ async def check_ready(components: Components) -> None:
     if not ledger.folded_by_workers:
         return
     for views in components.groups():
-        refused = await gathered(partial(_refusal, views), partitions)
+        refused = await gather_limited(partial(_refusal, views), partitions)
         reasons = [f"{partition} ({error})" for partition, error in enumerate(refused) if error]
         if reasons:
             some = ", ".join(reasons[: limits.FAULT_PARTITIONS]) + (", …" if reasons[limits.FAULT_PARTITIONS :] else "")
@@ -192,13 +192,15 @@ async def _of_built_in(
     """The progress of the built-in views with their totals, and what is due or ahead in the same generations."""
 
     async def of_all(query: Callable[[ReadSession], AsyncIterator[Result]]) -> list[Result]:
-        found = await gathered(lambda row: _items(views, row, query), [row for row, counted in of_views if counted])
+        found = await gather_limited(
+            lambda row: _items(views, row, query), [row for row, counted in of_views if counted]
+        )
         return [*chain.from_iterable(found)]
 
     while True:
         of_views = await _of_partitions(views.name, views.store, ends)
         try:
-            return of_views, await of_all(due.pending), await of_all(due.unreflected), await of_all(_ahead)
+            return of_views, await of_all(due.pending), await of_all(due.find_unreflected), await of_all(_ahead)
         except Rebuilding:
             continue  # a generation was replaced, or lost by damage that this call has found: its totals do not count
 
@@ -208,7 +210,7 @@ async def _ahead(reading: ReadSession) -> AsyncIterator[LedgerFault]:
     async for item, _ in reading.scan(clock.AHEAD.name):
         row = clock.AHEAD.decode(item.data)
         newest = Position(reading.partition, row.offsets[-1])
-        many = counted(row.events, "event has a date", "events have dates")
+        many = count_noun(row.events, "event has a date", "events have dates")
         problem = f"in {item.space} {many} more than a day ahead, the newest at {newest}"
         yield LedgerFault(problem=problem, remedy="They set no clock. Correct that of their writer", severe=False)
 
@@ -222,7 +224,7 @@ async def _of_own(views: ProjectionGroup, rows: Sequence[PartitionStatus]) -> li
         except Rebuilding:
             return []
 
-    found = await gathered(of_partition, [row for row in rows if row.generation is not None])
+    found = await gather_limited(of_partition, [row for row in rows if row.generation is not None])
     return [trigger for triggers in found for trigger in triggers]
 
 
@@ -248,7 +250,7 @@ async def _items(
 async def _of_partitions(
     name: str, store: Store, ends: Sequence[int]
 ) -> list[tuple[PartitionStatus, activity.Totals | None]]:
-    return await gathered(
+    return await gather_limited(
         lambda partition: _partition_status(name, store, partition, ends[partition]), range(len(ends))
     )
 

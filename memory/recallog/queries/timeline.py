@@ -73,7 +73,7 @@ async def window(reading: AgentReading, size: int | None) -> EpisodicView:
     return EpisodicView(
         **await of_agent(reading, snapshot),
         window=wanted,
-        memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in shown),
+        memories=tuple(snapshot.make_remembered(memory.offset, memory.data, memory.text) for memory in shown),
         left_out=min(wanted, total) - count,
     )
 
@@ -116,7 +116,7 @@ def _page_of(
     """The events of a page, newest first, and the position before which the next page begins."""
     found, room = list[Remembered](), Room()
     for memory in reversed(memories):
-        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+        shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
         if not wanted.passes(shown.event):
             continue
         if len(found) == limit or not room.takes(bytes_of(memory)):

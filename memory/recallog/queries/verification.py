@@ -36,7 +36,7 @@ from recallog_schemas.views import (
     VerifyReport,
 )
 from recallog_streams import chain, ledger_check, positions
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import CombinedProgress, Progress
@@ -75,7 +75,7 @@ async def verify(
     Raises `OutOfRange` if the ledger ends before a digest's position.
     """
     ends = await components.ledger.ends()
-    kept = _kept(digests, ends)
+    kept = _check_kept(digests, ends)
     checks: list[TableCheck] = []
     findings: list[LedgerFinding] = []
     not_compared: list[NotCompared] = []
@@ -94,7 +94,7 @@ async def verify(
     return _report(sum(ends), checks, findings, compared_digests, not_compared, files)
 
 
-def combined(reports: Sequence[VerifyReport]) -> VerifyReport:
+def combine_reports(reports: Sequence[VerifyReport]) -> VerifyReport:
     """One report of several, in their order."""
     return _report(
         max(report.records for report in reports),
@@ -181,13 +181,13 @@ async def _of_partitions(
 ) -> list[tuple[Generation | None, Verification]]:
     """As many partitions at a time as processes: the fresh fold of each is held in memory."""
 
-    async def compared(partition: int) -> tuple[Generation | None, Verification]:
-        return await _compared(views, partition, progress.of(partition), catch_up)
+    async def compare_partition(partition: int) -> tuple[Generation | None, Verification]:
+        return await _compare_views(views, partition, progress.of(partition), catch_up)
 
-    return await gathered(compared, range(await views.builder.ledger.partitions()), catch_up.workers)
+    return await gather_limited(compare_partition, range(await views.builder.ledger.partitions()), catch_up.workers)
 
 
-async def _compared(
+async def _compare_views(
     views: ProjectionGroup, partition: int, progress: Progress | None, catch_up: "ParallelCatchUp"
 ) -> tuple[Generation | None, Verification]:
     while True:
@@ -283,7 +283,7 @@ def _check_range(ends: Sequence[int], at: Position, path: str) -> None:
         )
 
 
-def _kept(digests: Sequence[str], ends: Sequence[int]) -> list[_Kept]:
+def _check_kept(digests: Sequence[str], ends: Sequence[int]) -> list[_Kept]:
     """The digests that were kept elsewhere. Raises `OutOfRange` if the ledger ends before one of them."""
     kept = [_Kept.parse(text) for text in digests]
     for index, each in enumerate(kept):
@@ -293,7 +293,7 @@ def _kept(digests: Sequence[str], ends: Sequence[int]) -> list[_Kept]:
 
 async def compared_digests(components: Components, digests: Sequence[str]) -> list[DigestCheck]:
     """Digests that were kept elsewhere, compared with the ledger. Raises `OutOfRange` as `verify` does."""
-    return await _compared_digests(components, _kept(digests, await components.ledger.ends()), ())
+    return await _compared_digests(components, _check_kept(digests, await components.ledger.ends()), ())
 
 
 async def _compared_digests(
@@ -335,17 +335,17 @@ async def digests(components: Components) -> LedgerDigests:
     """
     found = []
     for partition, end in enumerate(await components.ledger.ends()):
-        last, value = await _processed(components, partition)
+        last, value = await _read_processed(components, partition)
         if last + 1 < end:
             async for batch in components.ledger.read(partition, last + 1, end):
-                value = chain.linked(value, batch.stored)
+                value = chain.link_records(value, batch.stored)
                 last = batch.records[-1][0] if batch.records else last
         if last >= 0:
             found.append(LedgerDigest(position=Position(partition, last), digest=value.hex()))
     return LedgerDigests(items=tuple(found))
 
 
-async def _processed(components: Components, partition: int) -> tuple[int, bytes]:
+async def _read_processed(components: Components, partition: int) -> tuple[int, bytes]:
     """The last record that the built-in views have processed, and the value of the chain after it.
 
     Views that cannot be read count as empty. Raises `LedgerMismatch` if the ledger does not have that record.

@@ -27,7 +27,7 @@ from recallog_schemas.errors import (
 )
 from recallog_schemas.views import Reaction
 from recallog_streams.answers import DIGEST, Answer
-from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, ended
+from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 _DIGEST_BYTES = 5
@@ -113,10 +113,10 @@ class Answers:
         if begun is not None and begun.closed:
             return None
         if begun is not None and not reactor.pure:
-            return await self._closed(_rest_of(begun, trigger, parsed, reactor), parsed)
+            return await self._close_trigger(_rest_of(begun, trigger, parsed, reactor), parsed)
         keys: Collection[str] | None = None
         try:
-            events = await self._asked(reactor, trigger)
+            events = await self._ask_reactor(reactor, trigger)
             if events is None:
                 return None
             keys = await self._keys_of(trigger)
@@ -129,20 +129,22 @@ class Answers:
                     rule="answer",
                 )
         except (InvalidEvent, ModelFailed) as error:
-            answer = _failed(trigger, parsed, reactor, str(error))
+            answer = _make_failures(trigger, parsed, reactor, str(error))
         except RecallogError:
             raise
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
-            answer = _failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")
+            answer = _make_failures(trigger, parsed, reactor, f"{type(error).__name__}: {error}")
         keys = await self._keys_of(trigger) if keys is None else keys
         if begun is not None and answer[-1].payload.get(DIGEST) != begun.digest:
             answer = _rest_of(begun, trigger, parsed, reactor)
         try:
-            return await self._closed(answer, parsed, keys)
+            return await self._close_trigger(answer, parsed, keys)
         except InvalidEvent as error:  # an event that is too large
-            return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed, keys)
+            return await self._close_trigger(_make_failures(trigger, parsed, reactor, str(error)), parsed, keys)
 
-    async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()) -> Reaction:
+    async def _close_trigger(
+        self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()
+    ) -> Reaction:
         """Publish an answer. If a foreign event, or an erased answer, has the id of the closing event, the last event
         gets another id:
 
@@ -195,7 +197,7 @@ class Answers:
             raise InvariantViolation("an answer has no events")
         return position
 
-    async def _asked(self, reactor: Reactor, trigger: DueTrigger) -> Sequence[Event] | None:
+    async def _ask_reactor(self, reactor: Reactor, trigger: DueTrigger) -> Sequence[Event] | None:
         left = sum(each is reactor for each, _ in self._left.values())
         if left >= limits.REACTIONS_LEFT_MAX:
             raise ModelMisconfigured(
@@ -214,14 +216,14 @@ class Answers:
             if not task.done():
                 task.cancel()
                 self._left[task] = reactor, trigger.id
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self._forget_task)
         if not task.done():
             raise ModelFailed(f"no answer within {self._deadline_seconds:g} s", retryable=False)
         if task.cancelled():  # the reactor waited for a task of its own that was cancelled
             raise ModelFailed("a task of the reactor was cancelled", retryable=False)
         return task.result()
 
-    def _ended(self, task: "asyncio.Task[Sequence[Event] | None]") -> None:
+    def _forget_task(self, task: "asyncio.Task[Sequence[Event] | None]") -> None:
         del self._left[task]
         if not task.cancelled():
             task.exception()  # retrieved, or asyncio logs it
@@ -235,10 +237,10 @@ class Answers:
         closing = {asyncio.create_task(each.close(), name="recallog-reactor-close"): each for each in self._reactors}
         now = asyncio.get_running_loop().time
         give_up = now() + limits.REACTORS_CLOSE_SECONDS
-        calls = await ended(*self._left, seconds=limits.REACTORS_CLOSE_SECONDS)
+        calls = await cancel_all(*self._left, seconds=limits.REACTORS_CLOSE_SECONDS)
         if closing:
             await asyncio.wait(closing, timeout=max(0.0, give_up - now()))
-        open_ = await ended(*(task for task in closing if not task.done()), seconds=CANCELLED_AGAIN_SECONDS)
+        open_ = await cancel_all(*(task for task in closing if not task.done()), seconds=CANCELLED_AGAIN_SECONDS)
         for task, (reactor, trigger) in self._left.items():
             if task in calls:
                 _log.warning("%s is left: it still answers %s, which was cancelled", _name(reactor), trigger)
@@ -304,7 +306,7 @@ def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
 def _rest_of(begun: Answer, trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor) -> list[Event]:
     """The event that closes an answer which a process has begun and not completed."""
     if triggers.kind_of(trigger.kind).has_own_answer:
-        return _failed(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
+        return _make_failures(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
     done = {"trigger": trigger.id, "events": begun.parts, DIGEST: begun.digest}
     return [_closing(trigger, parsed, reactor, triggers.DONE, done)]
 
@@ -338,7 +340,7 @@ def _closing(
     return _of_trigger(closing, trigger, reactor)
 
 
-def _failed(
+def _make_failures(
     trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, reason: str, digest: str | None = None
 ) -> list[Event]:
     """The answer of a reactor that has failed."""

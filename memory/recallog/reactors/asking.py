@@ -17,7 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _FIRST_WAIT_SECONDS = 0.5
 
 
-async def repeated(
+async def ask_repeatedly(
     answer: Callable[[], Awaitable[Answer]], *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> Answer:
     """The result of `answer`, with up to `attempts` attempts if its failures are temporary.

@@ -117,7 +117,7 @@ class ChatEndpoint(ChatModel):
             reason = f"{self._shown} cannot be reached ({self.excerpt(str(error) or type(error).__name__)})"
             raise ModelFailed(f"{reason}; check that it runs", retryable=True) from error
         if not response.is_success:
-            raise self._refused(response, body)
+            raise self._make_error(response, body)
         return self._read(body)
 
     async def _post(self, messages: list[dict[str, str]]) -> tuple[httpx.Response, bytes]:
@@ -133,7 +133,7 @@ class ChatEndpoint(ChatModel):
                     break
         return response, bytes(body[: limits.ASKED_REPLY_BYTES_MAX + 1])
 
-    def _refused(self, response: httpx.Response, body: bytes) -> ModelFailed | ModelMisconfigured:
+    def _make_error(self, response: httpx.Response, body: bytes) -> ModelFailed | ModelMisconfigured:
         code = response.status_code
         status = f"{self._shown} answers {code} {self.excerpt(response.reason_phrase)}".rstrip()
         if code in _BUSY or code >= 500:

@@ -13,7 +13,7 @@ _WAIT_SECONDS_MAX = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TriggerFailure:
     """Why a trigger could not be answered."""
 
     count: int
@@ -29,10 +29,10 @@ class Failures:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._by_id: dict[str, Failure] = {}
+        self._by_id: dict[str, TriggerFailure] = {}
         self._looked_at = float("-inf")
 
-    def failed(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
+    def note_failure(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
         """Note a failed attempt. The next one is in `wait_seconds`, and the wait doubles after each further failure."""
         id_ = trigger.kind if isinstance(error, ModelMisconfigured) else trigger.id
         before = self._by_id.get(id_)
@@ -41,11 +41,11 @@ class Failures:
         self._by_id.pop(id_, None)
         count = 1 if before is None else before.count + 1
         again_at = self._clock() + min(wait_seconds * 2.0 ** min(count - 1, 30), _WAIT_SECONDS_MAX)
-        self._by_id[id_] = Failure(count, error, again_at)
+        self._by_id[id_] = TriggerFailure(count, error, again_at)
         while len(self._by_id) > limits.REACTION_FAILURES_KEPT:
             del self._by_id[next(iter(self._by_id))]
 
-    def answered(self, trigger: DueTrigger) -> None:
+    def note_answer(self, trigger: DueTrigger) -> None:
         """Note that the trigger was answered, or left by its reactor."""
         self._by_id.pop(trigger.id, None)
         self._by_id.pop(trigger.kind, None)
@@ -55,7 +55,7 @@ class Failures:
         now = self._clock()
         return any(found.again_at > now for id_ in (trigger.id, trigger.kind) if (found := self._by_id.get(id_)))
 
-    def of(self, trigger: str, kind: str) -> Failure | None:
+    def of(self, trigger: str, kind: str) -> TriggerFailure | None:
         """The failure of a trigger, or of its kind."""
         return self._by_id.get(trigger) or self._by_id.get(kind)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from recallog.reactors.reactor import DueTrigger, Reactor, is_local
 from recallog_schemas import limits
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 
 _Lane = tuple[Reactor, str, str]
 """Reactor, space and agent. A rule has no order, so each of its triggers has a lane of its own: the id is the third."""
@@ -125,4 +125,4 @@ class Lanes:
     async def cancel(self) -> None:
         """Drop what waits, cancel what runs, and wait for its end."""
         self._error = self._error or asyncio.CancelledError()  # nothing is started any more
-        await ended(*self._tasks)
+        await cancel_all(*self._tasks)

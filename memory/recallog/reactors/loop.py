@@ -22,7 +22,7 @@ from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
 from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
-from recallog_streams.concurrency import ended, gathered
+from recallog_streams.concurrency import cancel_all, gather_limited
 from recallog_streams.ledgers.ledger import Ledger
 
 POLL_SECONDS = 0.5
@@ -76,7 +76,7 @@ class ReactorMemory(AnswerMemory, Protocol):
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
         """The reflections that are due in a partition; with `spaces`, only in these spaces of it."""
 
-    async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
+    async def find_scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
         """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
 
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
@@ -89,7 +89,7 @@ class ReactorMemory(AnswerMemory, Protocol):
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of one of the other triggers; None if it is not, or no longer, due."""
 
-    async def processed(self, partition: int) -> int:
+    async def read_processed(self, partition: int) -> int:
         """The offset up to which all groups have processed a partition; -1 before the first. Waits for none."""
 
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
@@ -127,8 +127,8 @@ class ReactorLoop:
             call = _Call(progress)
             lanes = Lanes(lambda trigger: self._answer_in(call, trigger), self._at_once)
             try:
-                async for found, further in self._due(scopes, {}, call.failed, skip_loops=skip_reflection_loops):
-                    call.found(found, further)
+                async for found, further in self._due(scopes, {}, call.note_failure, skip_loops=skip_reflection_loops):
+                    call.note_due(found, further)
                     for trigger in found:
                         reactor = self.answers.reactor_of(trigger.kind)
                         if reactor is None or is_local(reactor):
@@ -140,31 +140,31 @@ class ReactorLoop:
             finally:
                 await lanes.cancel()
             for misconfigured in self.answers.misconfigured:
-                call.failed(misconfigured)
+                call.note_failure(misconfigured)
             return call.reactions()
 
     async def _answer_in(self, call: "_Call", trigger: DueTrigger) -> None:
         if call.is_misconfigured(trigger.kind):
-            call.answered(trigger, None)
+            call.note_answer(trigger, None)
             return
         try:
             reaction = await self.answers.answer(trigger)
         except RecallogError as error:
-            self._failures.failed(trigger, error, RETRY_SECONDS)
-            call.failed(error, trigger.kind)
-            call.answered(trigger, None)
+            self._failures.note_failure(trigger, error, RETRY_SECONDS)
+            call.note_failure(error, trigger.kind)
+            call.note_answer(trigger, None)
         else:
-            self._failures.answered(trigger)
-            call.answered(trigger, reaction)
+            self._failures.note_answer(trigger)
+            call.note_answer(trigger, reaction)
 
     async def due(self) -> list[DueTrigger]:
         """The triggers that are due now, as their reactors get them."""
 
-        def failed(error: RecallogError) -> None:
+        def fail(error: RecallogError) -> None:
             raise error
 
         scopes = [_Scope(partition, None) for partition in await self._ends(None)]
-        return [each async for found, _ in self._due(scopes, {}, failed, skip_loops=False) for each in found]
+        return [each async for found, _ in self._due(scopes, {}, fail, skip_loops=False) for each in found]
 
     def why(self, trigger: str, kind: str) -> str | None:
         """Why a trigger is not answered, as far as this process knows; None: answer it."""
@@ -240,7 +240,7 @@ class ReactorLoop:
         if position is None:
             return True
         await self._ledger.open()
-        if await self._memory.processed(self._ledger.partition_of(space)) < position.offset:
+        if await self._memory.read_processed(self._ledger.partition_of(space)) < position.offset:
             return False
         del self._answered[trigger]
         return True
@@ -260,7 +260,7 @@ class ReactorLoop:
         since = until - round(HISTORY_SECONDS * 1_000_000)
         async with self._lock():
             partitions = range(await self._ledger.partitions())
-            silent = await gathered(lambda each: self._memory.silent(each, since, until), partitions)
+            silent = await gather_limited(lambda each: self._memory.silent(each, since, until), partitions)
             by_space = {due.space: due for due in chain.from_iterable(silent)}
             if by_space:
                 await self._memory.publish([_tick(due, now) for due in by_space.values()])
@@ -275,7 +275,7 @@ class ReactorLoop:
         partition = self._ledger.partition_of(space)
         return {partition: ends[partition]}
 
-    async def _changed(self, space: str | None, partition: int, start: int, end: int) -> "_Scope | None":
+    async def _find_changed(self, space: str | None, partition: int, start: int, end: int) -> "_Scope | None":
         """Where records from `start` up to `end` may have made triggers due."""
         if start == end:
             return None
@@ -317,11 +317,11 @@ class ReactorLoop:
         The priority of their reactors decides. Among equal priorities, triggers of pure reactors come first: a model
         may take long, and the rest of an erasure must not wait for it. Then come other triggers that one event made
         due, plans, and reflections. `read_to` has the keys to begin after, and is updated with the keys that were read.
-        `failed` is called with the error of views of a user's projection; other views continue.
+        `note_failure` is called with the error of views of a user's projection; other views continue.
         """
         ends = await self._ledger.ends()
         # A trigger that was answered may still be due in views that are behind.
-        await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
+        await gather_limited(self._memory.catch_up, [scope.partition for scope in scopes])
         recurring = await self._recurring(scopes, skip_loops)
         begin = dict(read_to)
         left = list(product(scopes, range(self._memory.due_groups)))
@@ -353,8 +353,10 @@ class ReactorLoop:
 
     async def _recurring(self, scopes: "Sequence[_Scope]", skip_loops: bool) -> list[DueTrigger]:
         """The triggers that recur for agents: plans, then reflections, each by space and agent."""
-        plans = await gathered(lambda scope: self._memory.scheduled(scope.partition, scope.spaces), scopes)
-        reflections = await gathered(lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes)
+        plans = await gather_limited(lambda scope: self._memory.find_scheduled(scope.partition, scope.spaces), scopes)
+        reflections = await gather_limited(
+            lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes
+        )
 
         def by_agent(due: Scheduled | PendingTrigger) -> tuple[str, str]:
             return due.space, due.agent
@@ -411,17 +413,17 @@ class _Call:
         self._misconfigured = set[str]()
         self._answered = self._to_answer = 0
 
-    def found(self, triggers_due: Sequence[DueTrigger], further: int) -> None:
+    def note_due(self, triggers_due: Sequence[DueTrigger], further: int) -> None:
         self._reactions |= dict.fromkeys((each.id for each in triggers_due), None)
         self._to_answer = len(self._reactions) + further
 
-    def answered(self, trigger: DueTrigger, reaction: Reaction | None) -> None:
+    def note_answer(self, trigger: DueTrigger, reaction: Reaction | None) -> None:
         self._reactions[trigger.id] = reaction
         self._answered += 1
         if self._progress is not None:
             self._progress(self._answered, self._to_answer)
 
-    def failed(self, error: RecallogError, kind: str | None = None) -> None:
+    def note_failure(self, error: RecallogError, kind: str | None = None) -> None:
         """Note that a trigger stays due. An operator must correct a misconfigured model: its kind is skipped."""
         if kind is not None and isinstance(error, ModelMisconfigured):
             self._misconfigured.add(kind)
@@ -478,7 +480,7 @@ class _Run:
         scopes = [
             scope
             for partition, end in ends.items()
-            if (scope := await self._loop._changed(self._space, partition, self._looked_at.get(partition, 0), end))
+            if (scope := await self._loop._find_changed(self._space, partition, self._looked_at.get(partition, 0), end))
         ]
         if scopes:
             await self._hold()
@@ -513,11 +515,11 @@ class _Run:
         try:
             await self._loop._answer_unless_closed(trigger)
         except RecallogError as error:
-            self._loop._failures.failed(trigger, error, RETRY_SECONDS)
+            self._loop._failures.note_failure(trigger, error, RETRY_SECONDS)
             self._errors.append(error)
             self.published.set()
         else:
-            self._loop._failures.answered(trigger)
+            self._loop._failures.note_answer(trigger)
 
     async def _hold(self) -> None:
         """Hold the lock, which is held as long as triggers are being answered."""
@@ -566,7 +568,7 @@ class Background:
 
     async def stop(self) -> None:
         """Cancel the task and wait for its end."""
-        await ended(self._task)
+        await cancel_all(self._task)
         with suppress(asyncio.CancelledError):
             await self._task
 

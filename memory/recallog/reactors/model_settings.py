@@ -27,7 +27,7 @@ def named_model(settings: "Settings | None", use: str) -> str | None:
 
 def endpoint_of(settings: "Settings", url: str) -> ChatEndpoint:
     """The endpoint that a setting names: `https://host/v1?timeout_seconds=60#model`. Raises `ModelMisconfigured`."""
-    address = _parsed(url)
+    address = _parse_url(url)
     options = address.params
     timeout = _timeout(options.get(_TIMEOUT))
     key = _key(settings, address, options.get(_KEY_VARIABLE))
@@ -35,7 +35,7 @@ def endpoint_of(settings: "Settings", url: str) -> ChatEndpoint:
     return ChatEndpoint(str(address.copy_with(params=sent or None, fragment=None)), address.fragment, key, timeout)
 
 
-def _parsed(url: str | None) -> httpx.URL:
+def _parse_url(url: str | None) -> httpx.URL:
     """The parts of a URL; an empty one if it is invalid, which the endpoint refuses without showing it."""
     try:
         return httpx.URL((url or "").strip())
@@ -56,7 +56,7 @@ def _key(settings: "Settings", address: httpx.URL, variable: str | None) -> str 
             f"another model in its URL: ?{_KEY_VARIABLE}=NAME"
         )
     # The key must not reach another host.
-    return settings.model_api_key.get_secret_value() if _host(_parsed(settings.model)) == _host(address) else None
+    return settings.model_api_key.get_secret_value() if _host(_parse_url(settings.model)) == _host(address) else None
 
 
 def _host(address: httpx.URL) -> tuple[str, str, int | None]:

@@ -43,25 +43,25 @@ def plain(given: Mapping[str, Any]) -> Mapping[str, Any]:
     except (TypeError, RecursionError) as error:
         raise _invalid("filter", f"should be JSON: {error}", "json") from None
     _check_depth(found)
-    compiled(found)
+    compile_filter(found)
     size = len(msgspec.json.encode(found))
     if size > limits.FILTER_BYTES_MAX:
         raise _invalid("filter", f"has {size:,} bytes as JSON, and at most {limits.FILTER_BYTES_MAX:,} are allowed")
     return found
 
 
-def compiled(given: Mapping[str, Any], path: str = "filter") -> Passes:
+def compile_filter(given: Mapping[str, Any], path: str = "filter") -> Passes:
     """The predicate of a filter that `plain` has returned. Raises `InvalidArgument`, which names the wrong part."""
     return _all([passes for name, value in given.items() for passes in _parts(name, value, f"{path}.{name}")])
 
 
 def _parts(name: object, value: Any, path: str) -> Iterator[Passes]:
     if name == "$not":
-        negated = compiled(_mapping(value, path), path)
+        negated = compile_filter(_mapping(value, path), path)
         yield lambda event: not negated(event)
     elif name in _CONNECTIVES:
         of_each = [
-            compiled(_mapping(each, f"{path}.{number}"), f"{path}.{number}")
+            compile_filter(_mapping(each, f"{path}.{number}"), f"{path}.{number}")
             for number, each in enumerate(_list(value, path, "filters"))
         ]
         yield _all(of_each) if name == "$and" else lambda event: any(passes(event) for passes in of_each)
@@ -97,13 +97,13 @@ def _of_operator(name: object, place: Sequence[str], value: Any, path: str) -> _
         case "$eq":
             return _equal(_operand(place, value, path))
         case "$ne":
-            return _negated(_equal(_operand(place, value, path)))
+            return _negate(_equal(_operand(place, value, path)))
         case "$in" | "$nin":
             tests = [_equal(_operand(place, each, path)) for each in _list(value, path, "values")]
             within: _Test = lambda found: any(test(found) for test in tests)  # noqa: E731
-            return within if name == "$in" else _negated(within)
+            return within if name == "$in" else _negate(within)
         case "$gt" | "$gte" | "$lt" | "$lte":
-            return _ordered(_ORDERS[name], _operand(place, value, path), path)
+            return _compile_order(_ORDERS[name], _operand(place, value, path), path)
         case "$exists":
             if not isinstance(value, bool):
                 raise _invalid(path, "should be true or false")
@@ -112,11 +112,11 @@ def _of_operator(name: object, place: Sequence[str], value: Any, path: str) -> _
             wanted = _operand(place, value, path)
             return lambda found: _contains(found, wanted)
         case "$not":
-            return _negated(_test(place, _mapping(value, path), path))
+            return _negate(_test(place, _mapping(value, path), path))
     raise _unknown(name, path, "an operator", OPERATORS)
 
 
-def _negated(test: _Test) -> _Test:
+def _negate(test: _Test) -> _Test:
     return lambda found: not test(found)
 
 
@@ -192,7 +192,7 @@ def _contains(found: Any, wanted: Any) -> bool:
     return isinstance(found, str) and isinstance(wanted, str) and wanted in found
 
 
-def _ordered(order: Callable[[Any, Any], bool], wanted: Any, path: str) -> _Test:
+def _compile_order(order: Callable[[Any, Any], bool], wanted: Any, path: str) -> _Test:
     """A comparison of numbers, of texts or of times. Values of other types fulfil none."""
     if _is_number(wanted):
         return lambda found: _is_number(found) and order(found, wanted)

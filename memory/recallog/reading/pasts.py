@@ -145,7 +145,7 @@ class Pasts:
             records += batch.records
             check_size(line.space, records)
 
-        store = MemoryStore() if start is None else start.store.copied()
+        store = MemoryStore() if start is None else start.store.copy()
         projector = Projector(
             self._ledger,
             store,
@@ -157,7 +157,7 @@ class Pasts:
         generation = await projector.first_generation(partition, until) if start is None else start.generation
         for step in _steps(0 if start is None else start.until, until):
             await projector.catch_up(generation, step, progress)
-            self._steps.keep(line, _Past(step, store.copied(), generation, records, _items_of(store)))
+            self._steps.keep(line, _Past(step, store.copy(), generation, records, _items_of(store)))
         await projector.catch_up(generation, until, progress)
         past = _Past(until, store, generation, records, _items_of(store))
         self._asked.keep(line, past)
@@ -168,7 +168,7 @@ class Pasts:
         sealing = self._ledger.sealing
         await sealing.refresh()
         for kept in (self._steps, self._asked):
-            kept.drop_of_other_keys(partition, sealing.destroyed(partition))
+            kept.drop_of_other_keys(partition, sealing.count_destroyed(partition))
         found = [self._steps.nearest(line, until), self._asked.nearest(line, until)]
         return max(filter(None, found), key=lambda past: past.until, default=None)
 
@@ -189,4 +189,4 @@ def own_past(past: ReadSession) -> ReadSession:
 
     if not isinstance(past.store, MemoryStore):
         raise InvariantViolation("a past is in memory")
-    return replace(past, store=past.store.copied())
+    return replace(past, store=past.store.copy())

@@ -22,7 +22,7 @@ from recallog_schemas.errors import (
     UnknownOutcome,
 )
 from recallog_streams import dead_letters, positions
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
@@ -71,12 +71,12 @@ class QueryRouter:
             positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
             positions.check_same_partition(space, partition, after.partition, "after")
 
-        async def checked(reading: ReadSession) -> Result:
+        async def check_space(reading: ReadSession) -> Result:
             if after is not None:
                 reading.source = self._checking(reading, after)
             return await query(reading)
 
-        return await self.of_partition(partition, checked, views, after, space)
+        return await self.of_partition(partition, check_space, views, after, space)
 
     async def past_at(self, space: str, as_of: AsOf | None, offset: int) -> ReadSession:
         """The built-in views once they had processed the record at an offset, with what is erased since.
@@ -139,7 +139,7 @@ class QueryRouter:
         if only is not None:
             positions.check_partition(len(partitions), only, "partition")
             partitions = [only]
-        answers = await gathered(lambda partition: self.of_partition(partition, query, views), partitions)
+        answers = await gather_limited(lambda partition: self.of_partition(partition, query, views), partitions)
         return [item for answer in answers for item in answer]
 
     def _checking(self, reading: ReadSession, after: Position) -> FirstRead:

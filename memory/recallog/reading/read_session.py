@@ -28,7 +28,7 @@ _LAST_OWNER = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Row]):
+class RowPage(Generic[Row]):
     """Rows of one owner in the order of a scan."""
 
     items: Sequence[tuple[str, Row]]
@@ -41,10 +41,10 @@ class Page(Generic[Row]):
         """The key after which the next page begins; None: there is none."""
         return None if self.last or not self.items else self.items[-1][0]
 
-    def fitted(self, size: Callable[[Row], int]) -> "Page[Row]":
+    def fit(self, size: Callable[[Row], int]) -> "RowPage[Row]":
         """The page with the rows that fit into one answer; `size` is the approximate size of a row as JSON."""
         count = fitting(size(row) for _, row in self.items)
-        return self if count == len(self.items) else Page(self.items[:count], last=False)
+        return self if count == len(self.items) else RowPage(self.items[:count], last=False)
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class ReadSession:
         newest_first: bool = False,
         after: str | None = None,
         limit: int,
-    ) -> Page[Row]:
+    ) -> RowPage[Row]:
         """Up to `limit` rows of one owner whose keys begin with `prefix`, in order of their keys.
 
         With `newest_first` the greatest key comes first. The page begins after the key `after`, which need not exist.
@@ -157,7 +157,7 @@ class ReadSession:
             self.checkpoints.add(chunk.checkpoint.offset)
             items += [(item.key, table.decode(item.data)) for item in chunk.items]
             if chunk.last or len(items) >= limit:
-                return Page(items, chunk.last)
+                return RowPage(items, chunk.last)
             behind = chunk.items[-1].row_key
 
     async def every(self, table: Table[Row], space: str, owner: str, prefix: str = "") -> list[tuple[str, Row]]:
@@ -217,7 +217,7 @@ class Snapshot:
         newest = clock.newer(self.row(clock.NOW, space), self.row(clock.NOW, space, agent))
         return None if newest is None else moment_of(newest.at)
 
-    def remembered(self, offset: int, data: bytes, text: str | None) -> Remembered:
+    def make_remembered(self, offset: int, data: bytes, text: str | None) -> Remembered:
         """The event in `data`, as views return it; its text is `text` or, if that is None, the event's own."""
         event = codec.decode(data)
         shown = event.text if text is None else text

@@ -26,7 +26,7 @@ _TEXT_CHARS = 200
 
 
 @dataclass(frozen=True)
-class Failure:
+class RequestFailure:
     """Why a request has no result."""
 
     error: RecallogError
@@ -38,32 +38,32 @@ class Failure:
     """Whether it is what the operation itself has raised, and would raise again."""
 
 
-def lost(where: str, reason: str, *, read_only: bool) -> Failure:
+def describe_loss(where: str, reason: str, *, read_only: bool) -> RequestFailure:
     """The failure of a request that was sent, without an answer of the server."""
     message = f"no answer from {where}: {reason}"
     if read_only:
-        return Failure(StorageUnavailable(f"{message}. Try again"))
-    return Failure(UnknownOutcome(f"{message}. It may be done: a call with the same ids can be repeated"))
+        return RequestFailure(StorageUnavailable(f"{message}. Try again"))
+    return RequestFailure(UnknownOutcome(f"{message}. It may be done: a call with the same ids can be repeated"))
 
 
-def not_sent(where: str, reason: str) -> Failure:
+def not_sent(where: str, reason: str) -> RequestFailure:
     """The failure of a request that could not be sent."""
     message = f"{where} cannot be reached: {reason}. Check the URL, and whether `recallog serve` runs there"
-    return Failure(StorageUnavailable(message), nothing_done=True)
+    return RequestFailure(StorageUnavailable(message), nothing_done=True)
 
 
-def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> Failure:
+def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> RequestFailure:
     """The failure that an answer with a status of an error tells of. The answer has been read."""
     wait_seconds = _retry_after(response)
     if response.headers.get("content-type", "").startswith(PROBLEM):
         try:
             problem = msgspec.json.decode(response.content, type=dict[str, Any])
         except msgspec.MsgspecError as damage:
-            return Failure(StorageError(f"{where} answered a damaged error: {damage}"))
+            return RequestFailure(StorageError(f"{where} answered a damaged error: {damage}"))
         error = error_of(problem)
         asked: float | None = getattr(error, "retry_after_seconds", None)
         is_denied = isinstance(error, AccessDenied)
-        return Failure(
+        return RequestFailure(
             error,
             nothing_done=is_denied,
             wait_seconds=wait_seconds if asked is None else asked,
@@ -72,13 +72,13 @@ def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> Fail
     status = f"status {response.status_code}"
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         limited = RateLimited(f"{where} answered {status}; wait before the next call", retry_after_seconds=wait_seconds)
-        return Failure(limited, nothing_done=True, wait_seconds=wait_seconds)
+        return RequestFailure(limited, nothing_done=True, wait_seconds=wait_seconds)
     if response.status_code in _GATEWAY:
-        failed = lost(where, f"a proxy answered {status}", read_only=read_only)
-        return Failure(failed.error, wait_seconds=wait_seconds)
+        failed = describe_loss(where, f"a proxy answered {status}", read_only=read_only)
+        return RequestFailure(failed.error, wait_seconds=wait_seconds)
     text = " ".join(response.text[:_TEXT_CHARS].split())
     message = f"{where} answered {status}, and not as `recallog serve` does: {text}. Check the URL"
-    return Failure(StorageError(message))
+    return RequestFailure(StorageError(message))
 
 
 def error_of(problem: Mapping[str, Any]) -> RecallogError:

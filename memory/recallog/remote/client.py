@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from recallog.memory import Memory
 from recallog.operations import parameters
-from recallog.operations.facade import checked
+from recallog.operations.facade import check_arguments
 from recallog.operations.routes import AGENT, PREFIX, SPACE
 from recallog.remote import streams
 from recallog.remote.deriving import RemoteFacade
@@ -65,14 +65,14 @@ class Remote(RemoteFacade, of=Memory):
 
         Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
-        from recallog.remote.connection import Connection
+        from recallog.remote.connection import ServerConnection
 
         tracing = None
         if telemetry:
             from recallog_streams.tracing import Tracing
 
             tracing = Tracing(remote=True)
-        super().__init__(Connection(url, key, deadline_seconds, transport, tracing))
+        super().__init__(ServerConnection(url, key, deadline_seconds, transport, tracing))
 
     async def __aenter__(self) -> Self:
         return self
@@ -86,7 +86,7 @@ class Remote(RemoteFacade, of=Memory):
         """Close the connections. Nothing is lost if it is never called."""
         await self._connection.close()
 
-    @checked
+    @check_arguments
     async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> "AsyncIterator[Tailed]":
         """The events of a space from `start` on, as they come; without `start`, from now on.
 
@@ -99,7 +99,7 @@ class Remote(RemoteFacade, of=Memory):
             async for each in found:
                 yield each
 
-    @checked
+    @check_arguments
     async def seen(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
     ) -> "AsyncIterator[Remembered | Gap]":
@@ -111,6 +111,6 @@ class Remote(RemoteFacade, of=Memory):
         Raises `OutOfRange` if the ledger ends before `start`.
         """
         path = _STREAM.format(space=quote(space, safe=""), agent=quote(agent, safe=""))
-        async with aclosing(streams.seen(self._connection, path, parameters.position(start))) as found:
+        async with aclosing(streams.follow_seen(self._connection, path, parameters.position(start))) as found:
             async for each in found:
                 yield each

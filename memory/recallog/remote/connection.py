@@ -15,7 +15,7 @@ from recallog.operations.operation import Operation
 from recallog.operations.pipeline import Call, Host
 from recallog.operations.routes import JOBS, WARNING, Route
 from recallog.remote import answers, frames
-from recallog.remote.answers import Failure
+from recallog.remote.answers import RequestFailure
 from recallog.remote.frames import Frame
 from recallog.version import __version__
 from recallog_projections import notices
@@ -48,12 +48,12 @@ _ABOUT_STREAM = frozenset({_OPENED.event, "end"})
 class _Failed(Exception):
     """A request without a result."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RequestFailure) -> None:
         super().__init__(failure)
         self.failure = failure
 
 
-class Connection(Host):
+class ServerConnection(Host):
     """A server and the key for it. Any number of calls may be under way. The arguments are those of `Remote`."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Connection(Host):
         call.make_repeatable()
         operation = call.operation
         route = _route(operation)
-        response = await self._answered(self._request(route, call.arguments), operation)
+        response = await self._fetch_answer(self._request(route, call.arguments), operation)
         if (warning := response.headers.get(WARNING)) is not None:
             notices.tell("remote", warning)
         content = await self._end_of_job(response.content, call.callbacks) if route.is_job else response.content
@@ -130,7 +130,7 @@ class Connection(Host):
                         if frame.event not in _ABOUT_STREAM:
                             tries = 0
                             yield frame
-                failure = answers.lost(self.url, "the stream has ended", read_only=True)
+                failure = answers.describe_loss(self.url, "the stream has ended", read_only=True)
             except _Failed as failed:
                 failure = failed.failure
             if is_open:
@@ -152,7 +152,7 @@ class Connection(Host):
                 path, query, _ = route.request(msgspec.to_builtins(valid))
                 return self._client.build_request("GET", path, params=httpx.QueryParams(tuple(query)))
             path, _, body = route.request(valid)
-            content = msgspec.json.encode(body, enc_hook=_encoded)
+            content = msgspec.json.encode(body, enc_hook=_encode)
         except (UnicodeEncodeError, OverflowError, TypeError, ValueError) as error:
             raise InvalidArgument(f"the arguments cannot be sent: {error}", rule="unencodable") from None
         return self._client.build_request("POST", path, content=content, headers={"Content-Type": "application/json"})
@@ -161,7 +161,7 @@ class Connection(Host):
         if self._closed:
             raise StorageError("the memory is closed; open it again")
 
-    async def _answered(self, request: httpx.Request, operation: Operation) -> httpx.Response:
+    async def _fetch_answer(self, request: httpx.Request, operation: Operation) -> httpx.Response:
         """The answer to a request, which is sent again after failures that may pass.
 
         If one of its tries may have done something, and none was answered, the outcome is unknown.
@@ -171,10 +171,10 @@ class Connection(Host):
         while True:
             try:
                 async with asyncio.timeout(until - time.monotonic()):
-                    return await self._sent(request, read_only=operation.read_only)
+                    return await self._send(request, read_only=operation.read_only)
             except TimeoutError:
                 reason = f"{self._deadline_seconds:g} seconds have passed"
-                failure = answers.lost(self.url, reason, read_only=operation.read_only)
+                failure = answers.describe_loss(self.url, reason, read_only=operation.read_only)
             except _Failed as failed:
                 failure = failed.failure
             if isinstance(failure.error, UnknownOutcome):
@@ -186,7 +186,7 @@ class Connection(Host):
             tries += 1
             await asyncio.sleep(wait_seconds)
 
-    async def _sent(self, request: httpx.Request, *, read_only: bool) -> httpx.Response:
+    async def _send(self, request: httpx.Request, *, read_only: bool) -> httpx.Response:
         """Raises `_Failed`."""
         try:
             response = await self._client.send(request)
@@ -196,11 +196,11 @@ class Connection(Host):
             raise _Failed(answers.failure_of(response, self.url, read_only=read_only))
         return response
 
-    def _broken(self, error: httpx.RequestError, *, read_only: bool) -> Failure:
+    def _broken(self, error: httpx.RequestError, *, read_only: bool) -> RequestFailure:
         reason = str(error) or type(error).__name__
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.UnsupportedProtocol):
             return answers.not_sent(self.url, reason)
-        return answers.lost(self.url, reason, read_only=read_only)
+        return answers.describe_loss(self.url, reason, read_only=read_only)
 
     async def _frames(self, path: str, query: Query, headers: Mapping[str, str]) -> AsyncGenerator[Frame]:
         """The frames of a stream until it ends. Raises `_Failed`."""
@@ -219,7 +219,7 @@ class Connection(Host):
                     await response.aread()
                     raise _Failed(answers.failure_of(response, self.url, read_only=True))
                 yield _OPENED
-                async for frame in frames.parsed(response.aiter_bytes()):
+                async for frame in frames.parse_frames(response.aiter_bytes()):
                     yield frame
             finally:
                 await response.aclose()
@@ -277,13 +277,13 @@ def _route(operation: Operation) -> Route:
     return Route(operation)
 
 
-def _encoded(value: object) -> msgspec.Raw:
+def _encode(value: object) -> msgspec.Raw:
     if isinstance(value, Event):
         return msgspec.Raw(codec.encode(value))
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _wait_seconds(tries: int, failure: Failure) -> float:
+def _wait_seconds(tries: int, failure: RequestFailure) -> float:
     """How long to wait before the next try: twice as long each time, at random, and as long as the server asks."""
     longest = min(WAIT_SECONDS_MAX, WAIT_SECONDS_FIRST * 2.0**tries)
     return max(failure.wait_seconds, 0.0) + random.uniform(0.5, 1.0) * longest

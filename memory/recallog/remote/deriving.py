@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from recallog.operations.facade import Facade, public_names
 
 if TYPE_CHECKING:
-    from recallog.remote.connection import Connection
+    from recallog.remote.connection import ServerConnection
 
 MODULE = "recallog.remote"
 
@@ -15,7 +15,7 @@ MODULE = "recallog.remote"
 class RemoteFacade(Facade):
     """Base of remote facades. `class X(RemoteFacade, of=Y)` has the operations and further facades of `Y`."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "ServerConnection") -> None:
         self._connection = connection
 
     def __init_subclass__(cls, of: type[Facade] | None = None, **more: Any) -> None:
@@ -28,7 +28,7 @@ class RemoteFacade(Facade):
         super().__init_subclass__(**more)
 
     @property
-    def _host(self) -> "Connection":
+    def _host(self) -> "ServerConnection":
         return self._connection
 
 

@@ -15,7 +15,7 @@ class Frame(NamedTuple):
     data: bytes
 
 
-async def parsed(chunks: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
+async def parse_frames(chunks: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
     """The frames in the bytes of a stream. One that the stream breaks off in is left out.
 
     Lines end with a line feed, as the server ends them; JSON texts may have any other separator of lines.

@@ -13,7 +13,7 @@ from recallog_schemas.errors import StorageError
 from recallog_schemas.views import Remembered
 
 if TYPE_CHECKING:
-    from recallog.remote.connection import Connection, Query
+    from recallog.remote.connection import Query, ServerConnection
 
 LAST_EVENT_ID = "Last-Event-ID"
 
@@ -34,7 +34,7 @@ class Gap:
     """The first position from which the views retain all events."""
 
 
-class Place:
+class StreamPlace:
     """Where a stream is, so that it goes on there when it is opened again."""
 
     def __init__(self, start: Position | None) -> None:
@@ -47,7 +47,7 @@ class Place:
             return {}, {LAST_EVENT_ID: self._last}
         return ({} if self._start is None else {"start": str(self._start)}), {}
 
-    def passed(self, frame: Frame) -> None:
+    def note_frame(self, frame: Frame) -> None:
         """Remember the place of a frame."""
         if frame.event == "begin":
             self._start = Position.parse(_fields(frame)["start"])
@@ -55,22 +55,24 @@ class Place:
             self._last = frame.last_id
 
 
-async def tail(connection: "Connection", path: str, start: Position | None) -> AsyncGenerator[Tailed]:
+async def tail(connection: "ServerConnection", path: str, start: Position | None) -> AsyncGenerator[Tailed]:
     """The events of a space, without a gap and without a repeat."""
-    place = Place(start)
+    place = StreamPlace(start)
     async with aclosing(connection.stream(path, place)) as frames:
         async for frame in frames:
-            place.passed(frame)
+            place.note_frame(frame)
             if not frame.event:
                 yield Tailed(Position.parse(frame.last_id), codec.decode(frame.data))
 
 
-async def seen(connection: "Connection", path: str, start: Position | None) -> AsyncGenerator[Remembered | Gap]:
+async def follow_seen(
+    connection: "ServerConnection", path: str, start: Position | None
+) -> AsyncGenerator[Remembered | Gap]:
     """What an agent may see, without a repeat; what the views have dropped shows as a `Gap`."""
-    place = Place(start)
+    place = StreamPlace(start)
     async with aclosing(connection.stream(path, place)) as frames:
         async for frame in frames:
-            place.passed(frame)
+            place.note_frame(frame)
             if frame.event == "gap":
                 yield Gap(Position.parse(_fields(frame)["kept_from"]))
             elif not frame.event:

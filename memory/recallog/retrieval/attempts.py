@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 _TRIES = 3
 
 
-async def attempted(
+async def attempt(
     index: SemanticIndex, partition: int, ask: Callable[[], Awaitable[Result]]
 ) -> Result | IndexUnavailable:
     """What `ask` returns, or why the index cannot answer.

@@ -54,7 +54,7 @@ class IndexCandidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestMemories:
     """The memories that are nearest to a query."""
 
     offsets: list[int]
@@ -87,7 +87,7 @@ async def find(
     """
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
     asked, (by_terms, idf) = await asyncio.gather(
-        embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
+        embed_query(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
     )
     by_vector = await _by_vector(index, query, asked, words.terms, scope)
     with readable_payloads():
@@ -101,7 +101,7 @@ async def find(
         else None
     )
     with readable_payloads():
-        candidates = await _scored(index, query, ids, asked, late_interaction, idf)
+        candidates = await _score_points(index, query, ids, asked, late_interaction, idf)
     return IndexCandidates(candidates, idf, sessions)
 
 
@@ -118,7 +118,7 @@ async def _nothing() -> QuestionVectors:
     return QuestionVectors(None)
 
 
-async def embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms | None = None) -> QuestionVectors:
+async def embed_query(index: IndexSnapshot, query: RecallQuery, words: QueryTerms | None = None) -> QuestionVectors:
     """The query's vectors: with `words`, a half of each is the mean of its content words, as of memories.
 
     The second model reads a query that the first one cannot read, and any query if the agent may see texts that only
@@ -148,24 +148,24 @@ def _of_content_words(embedding: Embedding, words: QueryTerms | None) -> Embeddi
     ]
     vectors = embedding.token_vectors[used]
     spans = [embedding.token_spans[number] for number in used]
-    return Embedding(points.blended(embedding.vector, vectors), spans, vectors)
+    return Embedding(points.blend(embedding.vector, vectors), spans, vectors)
 
 
-async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Nearest:
+async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> NearestMemories:
     """The memories with the highest cosine, or with the most of the query's words if no model can read it."""
     words = query_terms(query.text, ())
-    asked = await embedded(index, query, words)
-    wanted = query.wanted()
+    asked = await embed_query(index, query, words)
+    wanted = query.make_filter()
     if asked:
         (hits,) = await by_meaning(index, asked, [wanted], limit, ("offset",))
     elif words.terms:
         search = Search(wanted, limit, sparse=sparse_of(words.terms), corpus=query.visible(), payload=("offset",))
         (hits,) = await index.engine.search(index.collection, [search])
     else:
-        return Nearest([], by_vectors=False)
+        return NearestMemories([], by_vectors=False)
     with readable_payloads():
         best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
-    return Nearest([hit.payload["offset"] for hit in best_first[:limit]], by_vectors=bool(asked))
+    return NearestMemories([hit.payload["offset"] for hit in best_first[:limit]], by_vectors=bool(asked))
 
 
 async def by_meaning(
@@ -216,7 +216,7 @@ async def events(
             continue
         wrong = "it is missing" if point is None else points.damage(point)
         if point is not None and not wrong and not each.is_entry:
-            wrong = _misplaced(query, each, point.payload)
+            wrong = _explain_misplaced(query, each, point.payload)
         if wrong:
             raise IndexDamaged(f"the memory at offset {each.offset} is damaged in the index: {wrong}")
     return {
@@ -226,7 +226,7 @@ async def events(
     }
 
 
-def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
+def _explain_misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
     """Why a whole payload should not have been found as this candidate, in words; "" if it should."""
     if payload["space"] != in_points(query.space) or not {query.agent, EVERYBODY} & {*payload["readers"]}:
         return "the agent may not see it"
@@ -244,7 +244,7 @@ async def _by_terms(
     whole = sparse_of(searched)
     searches += [
         Search(within, _best_of_each(query), sparse=whole, corpus=visible, payload=_ORDINAL, with_sparse=True)
-        for within in (*query.searched(), *_scopes(query, scope))
+        for within in (*query.make_filters(), *_scopes(query, scope))
     ]
     hits = await index.engine.search(index.collection, searches)
     idf = await frequencies(index, visible, searched, hits)
@@ -261,7 +261,7 @@ async def _by_vector(
     """The memories with the highest cosine. A query with neither vector nor terms finds any memories of its `scope`."""
     wanted, limit = _scopes(query, scope), _best_of_each(query)
     if asked:
-        found = await by_meaning(index, asked, [*query.searched(), *wanted], limit, _ORDINAL)
+        found = await by_meaning(index, asked, [*query.make_filters(), *wanted], limit, _ORDINAL)
     elif not searched:
         searches = [Search(within, limit, payload=_ORDINAL) for within in wanted]
         found = await index.engine.search(index.collection, searches)
@@ -272,7 +272,7 @@ async def _by_vector(
 
 def _scopes(query: RecallQuery, scope: TimeScope | None) -> list[Filter]:
     """The filters of the searches for candidates of the time that the query names."""
-    return [] if scope is None else [each for wanted in query.searched() for each in scope.filters(wanted)]
+    return [] if scope is None else [each for wanted in query.make_filters() for each in scope.filters(wanted)]
 
 
 def _best_of_each(query: RecallQuery) -> int:
@@ -298,7 +298,7 @@ async def frequencies(
     idf = {}
     for term, hits in zip(searched, best, strict=False):
         for hit in hits:
-            idf[term] = hit.score / _stored(hit)[terms.dimension(term)]
+            idf[term] = hit.score / _read_weights(hit)[terms.dimension(term)]
     unused = 0.0
     if len(idf) < len(searched):
         unused = inverse_frequency(await index.engine.count(index.collection, corpus), 0)
@@ -312,7 +312,7 @@ def _terms_of(hit: Hit) -> Sparse:
     return hit.sparse
 
 
-def _stored(hit: Hit) -> dict[int, float]:
+def _read_weights(hit: Hit) -> dict[int, float]:
     """The stored weights of a hit by dimension."""
     found = _terms_of(hit)
     return dict(zip(found.indices, found.values, strict=True))
@@ -352,7 +352,7 @@ def _late_interaction(embedding: Embedding, words: QueryTerms, idf: Mapping[str,
     return scaled[weights > 0]
 
 
-async def _scored(
+async def _score_points(
     index: IndexSnapshot,
     query: RecallQuery,
     ids: Sequence[str],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import EVENT
-from recallog.retrieval.sources import Text
+from recallog.retrieval.sources import SourceText
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import exact_among
@@ -40,7 +40,7 @@ class Compared:
 
     memories: Sequence[RememberedEvent] = ()
     """Those of one generation, in ledger order. Their ordinals count only events that the agent may see."""
-    texts: Sequence[Text] = ()
+    texts: Sequence[SourceText] = ()
     """Those of models."""
     beyond: int = -1
     """Only memories after this offset are candidates."""
@@ -60,7 +60,7 @@ def candidates(
     `idf` has the idf of terms; that of others is the one among the memories and texts.
     """
     memories, texts, beyond, are_parts = compared.memories, compared.texts, compared.beyond, compared.are_parts
-    read: list[tuple[RememberedEvent | Text, MemoryTerms]] = [
+    read: list[tuple[RememberedEvent | SourceText, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
     ]
     read += [(text, _terms_of_text(text, generation, cache, is_part=are_parts)) for text in texts]
@@ -116,7 +116,7 @@ def candidates(
 
 
 def scores(
-    texts: Sequence[Text],
+    texts: Sequence[SourceText],
     generation: str,
     cache: TermCache,
     searched: Sequence[str],
@@ -143,7 +143,7 @@ def inverse_frequency(texts: int, holding: int) -> float:
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
-def _terms_of_text(kept: Text, generation: str, cache: TermCache, *, is_part: bool = False) -> MemoryTerms:
+def _terms_of_text(kept: SourceText, generation: str, cache: TermCache, *, is_part: bool = False) -> MemoryTerms:
     of_text = f"{generation}/{kept.version}"  # an entry keeps its offset when its text changes
     found = cache.get(of_text, kept.offset)
     if found is None:

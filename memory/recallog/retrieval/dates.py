@@ -59,7 +59,7 @@ class Expression:
 
 def find(question: str) -> list[Expression]:
     """The expressions of a question in order. The more specific one counts where two overlap."""
-    narrow = folded(question)
+    narrow = fold_case(question)
     found: list[Expression] = []
     if not time_forms.may_name_a_time(narrow):
         return []
@@ -76,7 +76,7 @@ def in_figures(question: str) -> list[Expression]:
     return [each for each in find(question) if each.form == "numeric" and each.days(None)]
 
 
-def folded(question: str) -> str:
+def fold_case(question: str) -> str:
     """The question in lower case with narrow forms of wide characters, character by character."""
     narrow = (unicodedata.normalize("NFKC", each).lower() for each in question)
     return "".join(new if len(new) == 1 else old for old, new in zip(question, narrow, strict=True))

@@ -9,12 +9,12 @@ from recallog.reading.filters import Passes
 from recallog.retrieval import sources as all_sources
 from recallog.retrieval.by_index import readable_payloads
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.sources import Asked, CandidateSource
+from recallog.retrieval.sources import CandidateSource, SourceQuery
 from recallog_projections.index.engines.engine import Filter, Hit, Search
 from recallog_schemas import codec, limits
 
 
-async def narrowed(asked: Asked, sources: Sequence[CandidateSource]) -> RecallQuery:
+async def narrow_query(asked: SourceQuery, sources: Sequence[CandidateSource]) -> RecallQuery:
     """The query, restricted to the points that pass its filter; without a filter the query itself.
 
     The index says which events pass, and the views which texts of models do. Raises `IndexUnavailable`, and
@@ -23,7 +23,7 @@ async def narrowed(asked: Asked, sources: Sequence[CandidateSource]) -> RecallQu
     query, index = asked.query, asked.index
     if query.has_fields is None or index is None:
         return query
-    events = replace(query.wanted(), kinds_except=all_sources.kinds_of_texts(sources))
+    events = replace(query.make_filter(), kinds_except=all_sources.kinds_of_texts(sources))
     found = await _passing(index, events, query.has_fields, 0, index.checkpoint)
     for source in sources:
         found += await source.points(asked, query.has_fields)

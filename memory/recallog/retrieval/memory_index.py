@@ -52,7 +52,7 @@ class FedIndex:
         """For methods that are not coroutines: a call continues when its query is cancelled, and the next
         one waits for it."""
 
-    async def ranked(self, space: str, memories: Sequence[RememberedEvent], query: str) -> list[int]:
+    async def rank(self, space: str, memories: Sequence[RememberedEvent], query: str) -> list[int]:
         """The offsets of the best of `memories`, which are in ledger order, for a query, the best first.
 
         Raises what the index raises.
@@ -60,7 +60,7 @@ class FedIndex:
         async with self._lock():
             await self._feed(space, memories)
             try:
-                return await self._searched(space, {memory.offset for memory in memories}, query)
+                return await self._search(space, {memory.offset for memory in memories}, query)
             finally:
                 self._forget()
 
@@ -68,16 +68,16 @@ class FedIndex:
         new = (memory for memory in memories if (space, memory.offset) not in self._fed)
         for part in _parts(new):
             events = [codec.decode(memory.data) for memory in part]
-            await self._called(self._index.index, events)
+            await self._call(self._index.index, events)
             for memory, event in zip(part, events, strict=True):
                 self._fed.add((space, memory.offset))
                 self._offsets[space, event.id] = memory.offset
 
-    async def _searched(self, space: str, candidates: set[int], query: str) -> list[int]:
+    async def _search(self, space: str, candidates: set[int], query: str) -> list[int]:
         wanted = min(limits.RECALL_CANDIDATES, len(candidates))
         k = wanted
         while wanted:
-            hits = await self._called(self._index.search, query, k)
+            hits = await self._call(self._index.search, query, k)
             ranked: dict[int, None] = {}
             for hit in hits:
                 if not isinstance(hit, Event):
@@ -90,7 +90,7 @@ class FedIndex:
             k = min(_MORE * k, HITS_MAX)
         return []
 
-    async def _called(self, method: Callable[..., Any], *arguments: object) -> Any:
+    async def _call(self, method: Callable[..., Any], *arguments: object) -> Any:
         """What a method of the user's index returns."""
         if inspect.iscoroutinefunction(method):
             return await method(*arguments)

@@ -8,7 +8,7 @@ from recallog.retrieval import time_relations
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_relations import RelatedTime
-from recallog.retrieval.time_scope import Span, TimeScope
+from recallog.retrieval.time_scope import TimeScope, TimeSpan
 from recallog_projections.index.language import questions
 from recallog_schemas import Event
 from recallog_schemas.timestamps import micros, moment_of
@@ -45,7 +45,7 @@ def words_beside(
     return replace(words, terms=(), term_spans=()), replace(scope, is_all=True)
 
 
-async def named(
+async def name_times(
     scope: TimeScope | None,
     query: RecallQuery,
     found: Sequence[Candidate],
@@ -69,12 +69,12 @@ async def named(
 
 
 async def _has_memories(
-    span: Span, query: RecallQuery, found: Sequence[Candidate], index: IndexSnapshot | None
+    span: TimeSpan, query: RecallQuery, found: Sequence[Candidate], index: IndexSnapshot | None
 ) -> bool:
     """Whether the agent may see a memory of this time which passes the filters of the query."""
     if any(query.wants(each) and span.holds(each.session, each.at) for each in found):
         return True
     if index is None:
         return False
-    within = [each for wanted in query.searched() for each in span.filters(wanted, afterwards=False)]
+    within = [each for wanted in query.make_filters() for each in span.filters(wanted, afterwards=False)]
     return any([await index.engine.count(index.collection, each) for each in within])

@@ -59,7 +59,7 @@ class _Names(NamedTuple):
     """By part that may stand for a name: the agents that have it."""
 
 
-def named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
+def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
     """The agents that a question names, each with the spans that are nothing but its name."""
     names = _names_of(tuple(agents))
     words = [
@@ -91,11 +91,11 @@ def _whole(question: str, words: Sequence[_Word], names: _Names) -> Iterable[tup
         for parts, agent in names.whole.get(word.text, ()):
             numbers = range(number, number + len(parts))
             same = tuple(each.text for each in words[numbers.start : numbers.stop]) == parts
-            if same and all(_joined(question, words[at], words[after]) for at, after in pairwise(numbers)):
+            if same and all(_are_joined(question, words[at], words[after]) for at, after in pairwise(numbers)):
                 yield numbers, agent
 
 
-def _joined(question: str, one: _Word, other: _Word) -> bool:
+def _are_joined(question: str, one: _Word, other: _Word) -> bool:
     return _WITHIN.fullmatch(question, one.end, other.start) is not None
 
 

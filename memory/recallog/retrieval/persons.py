@@ -2,7 +2,7 @@
 
 The subject of "what did I tell you about my mother" is the first person, that of "what book did you recommend me" the
 second. `subject` finds it: the first subject pronoun, or else the first other pronoun. Courtesies, such as "can you
-tell me", do not count. `meant` maps it to agents.
+tell me", do not count. `find_meant` maps it to agents.
 """
 
 import re
@@ -41,13 +41,13 @@ def _any(part: str) -> str:
     return "|".join(rf"\b(?:{forms})\b" if whole_words else f"(?:{forms})" for forms, whole_words in found if forms)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
-_COURTESY = _compiled(_any("courtesies"))
-_SUBJECTS = _compiled(f"(?P<first>{_any('first_subjects')})|(?P<second>{_any('second_subjects')})")
-_OTHERS = _compiled(f"(?P<first>{_any('first_others')})|(?P<second>{_any('second_others')})")
+_COURTESY = _compile_pattern(_any("courtesies"))
+_SUBJECTS = _compile_pattern(f"(?P<first>{_any('first_subjects')})|(?P<second>{_any('second_subjects')})")
+_OTHERS = _compile_pattern(f"(?P<first>{_any('first_others')})|(?P<second>{_any('second_others')})")
 _PART = re.compile(r"[A-Za-z]+")
 
 
@@ -61,7 +61,7 @@ def subject(question: str) -> Subject | None:
     return None
 
 
-def meant(
+def find_meant(
     question: str, asker: str, named: Collection[str], participants: Collection[Participant]
 ) -> Mapping[str, float]:
     """The agents that a question is about when `asker` asks, among the `participants` of a space, each with how far.

@@ -112,7 +112,7 @@ class RecallQuery:
             at_until=None if self.at_until is None else micros(self.at_until),
         )
 
-    def wanted(self) -> Filter:
+    def make_filter(self) -> Filter:
         """The engine's filter for the memories that may answer."""
         seen = self.visible()
         return Filter(
@@ -130,9 +130,9 @@ class RecallQuery:
             ids=self.points,
         )
 
-    def searched(self) -> list[Filter]:
+    def make_filters(self) -> list[Filter]:
         """The engine's filters for the memories that may answer; texts of models are searched apart from events."""
-        wanted = self.wanted()
+        wanted = self.make_filter()
         if not self.apart:
             return [wanted]
         kinds = [kind for kind in self.apart if wanted.kinds is None or kind in wanted.kinds]
@@ -187,7 +187,7 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
 
     A date in figures has the terms of the stored dates.
     """
-    found = names.named(query, agents)
+    found = names.find_named(query, agents)
     spans = [span for of_agent in found.values() for span in of_agent]
     term_spans = [
         (start, end, term)

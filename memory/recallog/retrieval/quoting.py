@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from recallog_projections.index import documents, passages, terms
 
 
-def quoted(text: str, embedded: int | None, idf: Mapping[str, float]) -> tuple[int, int] | None:
+def find_quote(text: str, embedded: int | None, idf: Mapping[str, float]) -> tuple[int, int] | None:
     """The (start, end) of the passage of `text` that matches best; None if the text is one passage.
 
     `embedded` is its number among those that are embedded. If it is None, the words decide: the first passage with the
@@ -16,7 +16,7 @@ def quoted(text: str, embedded: int | None, idf: Mapping[str, float]) -> tuple[i
     if len(spans) == 1:
         return None
     start, end = (
-        passages.embedded(cleaned)[embedded]
+        passages.select_embedded(cleaned)[embedded]
         if embedded is not None
         else max(spans, key=lambda span: sum(idf.get(term, 0.0) for term in {*terms.terms(cleaned[slice(*span)])}))
     )

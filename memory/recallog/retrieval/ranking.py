@@ -75,7 +75,7 @@ def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
     if not candidates:
         return []
     weights, used = _weights(candidates, query.channels)
-    terms = (_reciprocal_ranks if query.fusion == RRF else _weighted)(candidates, query, weights, used)
+    terms = (_reciprocal_ranks if query.fusion == RRF else _weigh_channels)(candidates, query, weights, used)
     if STRUCTURE in query.channels:
         terms |= structure(candidates, totals(terms, len(candidates)), query, weights, _scale(query))
     if KEYWORD in used:
@@ -131,7 +131,7 @@ def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tupl
     return MULTILINGUAL if any(each.is_multilingual for each in candidates) else WITHOUT_LATE_INTERACTION, used
 
 
-def _weighted(
+def _weigh_channels(
     candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, used: Sequence[str]
 ) -> Terms:
     """Channel scores from 0 to 1, times their weights."""

@@ -29,13 +29,13 @@ from recallog.retrieval import (
     time_scope,
 )
 from recallog.retrieval import sources as all_sources
-from recallog.retrieval.attempts import attempted
+from recallog.retrieval.attempts import attempt
 from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC, STRUCTURE
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.searcher import Searcher
-from recallog.retrieval.sources import Asked, CandidateSource, Kept
+from recallog.retrieval.sources import CandidateSource, Kept, SourceQuery
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index import terms
 from recallog_projections.index.language import questions
@@ -77,21 +77,23 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
         source = next(each for each in searcher.sources if query.preset in each.presets)
         return await source.recall(reading, query)
     if searcher.index is None:
-        return await _recalled(reading, query, events)
-    answer = await attempted(searcher.index, reading.partition, partial(_recalled, reading, query, events))
+        return await _recall_events(reading, query, events)
+    answer = await attempt(searcher.index, reading.partition, partial(_recall_events, reading, query, events))
     if not isinstance(answer, IndexUnavailable):
         return answer
-    view = await _recalled(reading.without_index(), query, events)
+    view = await _recall_events(reading.without_index(), query, events)
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
 async def _ask(reading: AgentReading, query: RecallQuery, events: int, words: str) -> RecallView:
     """The memories nearest to some words of a query, whatever its filters, as it reads them."""
     about = RecallQuery(query.space, query.agent, words, asked=False)
-    return await _recalled(reading, replace(about, offset_until=query.offset_until, at_until=query.at_until), events)
+    return await _recall_events(
+        reading, replace(about, offset_until=query.offset_until, at_until=query.at_until), events
+    )
 
 
-async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> RecallView:
+async def _recall_events(reading: AgentReading, query: RecallQuery, events: int) -> RecallView:
     searcher: Searcher = reading.searcher
     index, sources = searcher.index, searcher.sources
     spellings = possible_names(query.text)
@@ -116,7 +118,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
         words, scope = named_times.words_beside(query.text, times, scope, agents)
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     opened = None if index is None or not query.text.strip() else await index.open(snapshot.partition)
-    asked = Asked(query, reading, snapshot, opened, searcher.cache)
+    asked = SourceQuery(query, reading, snapshot, opened, searcher.cache)
     gathered = await _from_index(asked, sources, words, scope)
     compared = await _take_present(gathered, asked, sources)
     memories: Sequence[RememberedEvent] = ()
@@ -140,7 +142,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     ahead = frozenset() if noted is None else frozenset(noted.offsets)
     context = RankingQuery(
         authors=words.authors,
-        persons=persons.meant(query.text, query.agent, words.authors, space.participants)
+        persons=persons.find_meant(query.text, query.agent, words.authors, space.participants)
         if space and query.asked
         else {},
         is_question=questions.is_question(query.text),
@@ -169,15 +171,15 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     for source in sources:
         of_source = {offset: kept.text for offset, kept in gathered.texts.items() if kept.source is source}
         hits = await source.mark(reading, query, hits, of_source)
-    hits = stretches.joined(hits, gathered.candidates)
+    hits = stretches.join_stretches(hits, gathered.candidates)
     return RecallView(
         **await of_agent(reading, snapshot),
         query=query.text,
         top_k=query.top_k,
-        channels=_used(gathered.candidates, query),
+        channels=_list_channels(gathered.candidates, query),
         fusion=query.fusion,
         now=now_of(snapshot, query),
-        times=await named_times.named(scope, query, gathered.candidates, gathered.index, hits),
+        times=await named_times.name_times(scope, query, gathered.candidates, gathered.index, hits),
         hits=tuple(hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
@@ -194,17 +196,17 @@ def _kinds_apart(snapshot: Snapshot, query: RecallQuery, sources: Sequence[Candi
 
 
 async def _from_index(
-    asked: Asked, sources: Sequence[CandidateSource], words: QueryTerms, scope: TimeScope | None
+    asked: SourceQuery, sources: Sequence[CandidateSource], words: QueryTerms, scope: TimeScope | None
 ) -> _Gathered:
     if asked.index is None or not asked.query.memories:
         return _Gathered(index=asked.index)
-    query = await filtered.narrowed(asked, sources)
+    query = await filtered.narrow_query(asked, sources)
     found = await by_index.find(asked.index, query, words, scope)
     points = frozenset(query.points or ())
     return _Gathered(found.candidates, found.sessions, found.idf, index=asked.index, points=points)
 
 
-async def _take_present(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> dict[int, Kept]:
+async def _take_present(gathered: _Gathered, asked: SourceQuery, sources: Sequence[CandidateSource]) -> dict[int, Kept]:
     """Drop the candidates that are texts of models which the agent may not read, or which are not there any more.
 
     Returns, by offset, those whose text is another one than the index has: they are compared by words.
@@ -229,7 +231,7 @@ async def _take_present(gathered: _Gathered, asked: Asked, sources: Sequence[Can
 
 def _add_by_words(
     gathered: _Gathered,
-    asked: Asked,
+    asked: SourceQuery,
     memories: Sequence[RememberedEvent],
     texts: Mapping[int, Kept],
     words: QueryTerms,
@@ -256,7 +258,7 @@ def _add_by_words(
         gathered.sessions = gathered.sessions | best
 
 
-async def _add_apart(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> None:
+async def _add_apart(gathered: _Gathered, asked: SourceQuery, sources: Sequence[CandidateSource]) -> None:
     """Add what is not searched together with events."""
     for source in sources:
         found = await source.find(asked, gathered.idf)
@@ -269,13 +271,13 @@ def _has_fields(gathered: _Gathered, has_fields: Passes, candidate: Candidate) -
     """Whether a memory passes the filter of fields."""
     if candidate.is_entry:
         kept = gathered.texts[candidate.offset]
-        return has_fields(kept.source.shown(kept.text).event)
+        return has_fields(kept.source.show(kept.text).event)
     if candidate.id:
         return candidate.id in gathered.points
     return has_fields(codec.decode(gathered.memories[candidate.offset].data))
 
 
-async def _in_tiers(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> Collection[int]:
+async def _in_tiers(gathered: _Gathered, asked: SourceQuery, sources: Sequence[CandidateSource]) -> Collection[int]:
     """The offsets of the texts that are in one of the tiers of the query."""
     found: set[int] = set()
     for source in sources:
@@ -310,7 +312,7 @@ async def _hits(
         offset, lines = each.offset, None
         if each.is_entry:
             kept = gathered.texts[each.offset]
-            event, shown, offset, lines = kept.source.shown(kept.text)
+            event, shown, offset, lines = kept.source.show(kept.text)
         elif each.id:
             data, text = stored[each.id]
             event = codec.decode(data)
@@ -328,7 +330,7 @@ async def _hits(
                 parts=one.parts,
                 similarity=each.semantic,
                 source="index" if each.id else "views",
-                passage=quoting.quoted(shown, each.passage, gathered.idf),
+                passage=quoting.find_quote(shown, each.passage, gathered.idf),
                 lines=lines,
                 weak=each.offset in weak,
             )
@@ -336,7 +338,7 @@ async def _hits(
     return hits
 
 
-def _used(candidates: Sequence[Candidate], query: RecallQuery) -> tuple[str, ...]:
+def _list_channels(candidates: Sequence[Candidate], query: RecallQuery) -> tuple[str, ...]:
     """The channels that scored at least one candidate."""
     unknown = {SEMANTIC, LATE_INTERACTION}
     if any(each.semantic is not None for each in candidates):

@@ -20,7 +20,7 @@ class Reranker(ABC):
         If it raises, recall returns the hits in their order without it, and `degraded` says why."""
 
 
-async def reranked(reranker: Reranker, found: RecallView, top_k: int) -> RecallView:
+async def rerank(reranker: Reranker, found: RecallView, top_k: int) -> RecallView:
     """The best `top_k` of `found` in the reranker's order; in their own, with the reason in `degraded`, if it fails."""
     try:
         scores = await asyncio.to_thread(reranker.score, found.query, [hit.text for hit in found.hits])

@@ -16,7 +16,7 @@ from recallog_schemas import Event, kinds, models
 from recallog_schemas.views import RecallHit, RecallView
 
 
-class Text(Protocol):
+class SourceText(Protocol):
     """A text that a model keeps. A row of a model may be one as it is."""
 
     @property
@@ -69,7 +69,7 @@ class PlainText:
     importance: float = kinds.DEFAULT_IMPORTANCE
 
 
-class Shown(NamedTuple):
+class ShownText(NamedTuple):
     """A text as a hit shows it."""
 
     event: Event
@@ -81,7 +81,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SourceQuery:
     """A query, and what answers it."""
 
     query: RecallQuery
@@ -99,7 +99,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceResult:
     """What a source has found by itself."""
 
     candidates: Sequence[Candidate] = ()
@@ -132,7 +132,7 @@ class CandidateSource:
         their places among the candidates."""
         return False
 
-    async def read(self, asked: Asked, found: Sequence[Candidate]) -> Mapping[int, Any]:
+    async def read(self, asked: SourceQuery, found: Sequence[Candidate]) -> Mapping[int, Any]:
         """By offset: the texts of candidates of `kind` that the index has found, as they are now, without those that
         the agent may not read."""
         return {}
@@ -141,26 +141,26 @@ class CandidateSource:
         """The id of the point of a text that `read` has returned. A candidate of another point has a former text."""
         raise NotImplementedError
 
-    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+    async def points(self, asked: SourceQuery, has_fields: Passes) -> Collection[str]:
         """The ids of the points of its texts that pass a filter: those which the agent may read, as they are now."""
         return ()
 
-    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[Any]:
+    async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[Any]:
         """The texts that the index does not have as they are, or were then: their words are compared.
 
         `known` are the offsets that it has.
         """
         return ()
 
-    async def find(self, asked: Asked, idf: Mapping[str, float]) -> Found:
+    async def find(self, asked: SourceQuery, idf: Mapping[str, float]) -> SourceResult:
         """What is not searched together with events. `idf` is that of terms of the query among other memories."""
-        return Found(idf=idf)
+        return SourceResult(idf=idf)
 
-    async def in_tiers(self, asked: Asked, texts: Sequence[Any]) -> Collection[int]:
+    async def in_tiers(self, asked: SourceQuery, texts: Sequence[Any]) -> Collection[int]:
         """The offsets of its texts that are in one of the tiers of the query."""
         return ()
 
-    def shown(self, text: Any) -> Shown:
+    def show(self, text: Any) -> ShownText:
         """A text as a hit."""
         raise NotImplementedError
 
@@ -179,7 +179,7 @@ class Kept(NamedTuple):
     """A text, and the source that shows it."""
 
     source: CandidateSource
-    text: Text
+    text: SourceText
 
 
 def built_in() -> Sequence[CandidateSource]:

@@ -7,7 +7,7 @@ from recallog.retrieval.weights import REACH
 from recallog_schemas.views import RecallHit
 
 
-def joined(hits: Sequence[RecallHit], candidates: Iterable[Candidate]) -> list[RecallHit]:
+def join_stretches(hits: Sequence[RecallHit], candidates: Iterable[Candidate]) -> list[RecallHit]:
     """`hits`, best first, each with `near`: the best hit at most `REACH` turns of its session away.
 
     Only hits that are near to no better one are named, so that further hits change nothing for those before them.

@@ -52,10 +52,10 @@ def structure(
         # At most half of its score: a question may still contain a part of the answer.
         malus = np.minimum(shares * weights.question * scale, own / 2)
         terms["question"] = np.where(is_question[:-1], -malus, np.nan)
-    return terms | _named(candidates, query, weights, scale)
+    return terms | _weigh_named(candidates, query, weights, scale)
 
 
-def _named(candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, scale: float) -> Terms:
+def _weigh_named(candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, scale: float) -> Terms:
     """The terms of the author, the person, the time and the session that a query names or means."""
     terms = {}
     if query.authors:

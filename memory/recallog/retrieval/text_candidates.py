@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.sources import Asked, CandidateSource, Shown
+from recallog.retrieval.sources import CandidateSource, ShownText, SourceQuery
 from recallog_projections.index import text_documents
 from recallog_projections.index.kept_text import KeptText
 
@@ -23,24 +23,24 @@ class TextCandidates(CandidateSource):
     def has_texts(self, snapshot: Snapshot, space: str) -> bool:
         return True
 
-    async def read(self, asked: Asked, found: Sequence[Candidate]) -> Mapping[int, KeptText]:
+    async def read(self, asked: SourceQuery, found: Sequence[Candidate]) -> Mapping[int, KeptText]:
         texts = await self._by_offset(asked)
         return {each.offset: texts[each.offset] for each in found if each.offset in texts}
 
     def point_of(self, text: KeptText) -> str:
         return text_documents.point_of(text)
 
-    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+    async def points(self, asked: SourceQuery, has_fields: Passes) -> Collection[str]:
         texts = (await self._by_offset(asked)).values()
         return [text_documents.point_of(text) for text in texts if has_fields(text.event)]
 
-    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[KeptText]:
+    async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[KeptText]:
         return [text for offset, text in (await self._by_offset(asked)).items() if offset not in known]
 
-    def shown(self, text: KeptText) -> Shown:
-        return Shown(text.event, text.text, text.offset)
+    def show(self, text: KeptText) -> ShownText:
+        return ShownText(text.event, text.text, text.offset)
 
-    async def _by_offset(self, asked: Asked) -> Mapping[int, KeptText]:
+    async def _by_offset(self, asked: SourceQuery) -> Mapping[int, KeptText]:
         if self._texts is None:
             agent = asked.query.agent
             found = await self._read(asked.query.space, agent)

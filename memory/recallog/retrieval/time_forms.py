@@ -104,7 +104,7 @@ def _sections() -> Sequence[tuple[str, str]]:
     return found
 
 
-def _compiled(text: str) -> re.Pattern[str]:
+def _compile_pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.VERBOSE)
 
 
@@ -117,7 +117,7 @@ def units(of: str) -> Collection[str]:
 @cache
 def pattern(name: str) -> re.Pattern[str]:
     """The pattern of a section that has the only one of its name."""
-    return _compiled(dict(_sections())[name])
+    return _compile_pattern(dict(_sections())[name])
 
 
 @cache
@@ -136,4 +136,4 @@ def forms() -> list[tuple[str, re.Pattern[str]]]:
     """The name of each form and its pattern, in the order in which they are read."""
     names = [name for name, _ in _sections()]
     of_forms = _sections()[names.index("first") : names.index("trigger")]
-    return [(name, _compiled(text)) for name, text in of_forms]
+    return [(name, _compile_pattern(text)) for name, text in of_forms]

@@ -39,7 +39,7 @@ class RelatedTime:
 
 def find(question: str) -> list[RelatedTime]:
     """The first `TIMES_MAX` times that a question names; an event only where no date follows the relation."""
-    folded = dates.folded(question)
+    folded = dates.fold_case(question)
     if not time_forms.may_name_a_time(folded):
         return []
     expressions = dates.find(question)
@@ -79,7 +79,7 @@ def without_times(question: str, times: Sequence[RelatedTime]) -> str:
 
 def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
     """What is left of a question besides its times and the words of asking: "What did we talk about yesterday?"."""
-    return time_forms.pattern("asking").sub(" ", without_times(dates.folded(question), times))
+    return time_forms.pattern("asking").sub(" ", without_times(dates.fold_case(question), times))
 
 
 def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:

@@ -27,7 +27,7 @@ MEANWHILE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A time that a question names. All times are microseconds since 1970."""
 
     words: str
@@ -59,7 +59,9 @@ class Span:
         """The parts of the filter `wanted` that are of this time."""
         for since, until in self.ranges:
             end = None if until is None else until + (self.afterwards if afterwards else 0)
-            yield replace(wanted, since=_narrowed(max, since, wanted.since), until=_narrowed(min, end, wanted.until))
+            yield replace(
+                wanted, since=_choose_narrower(max, since, wanted.since), until=_choose_narrower(min, end, wanted.until)
+            )
         if wanted.session is None:
             for session in self.sessions:
                 yield replace(wanted, session=session)
@@ -69,7 +71,7 @@ class Span:
 class TimeScope:
     """The times that a question names."""
 
-    spans: Sequence[Span] = ()
+    spans: Sequence[TimeSpan] = ()
     prefers_newest: bool = False
     """Whether the question is about what happened last, whenever that was: "recently", "when did I last …"."""
     is_all: bool = False
@@ -98,7 +100,7 @@ def scope(
     memories that tell of them.
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
-    spans, prefers_newest = list[Span](), False
+    spans, prefers_newest = list[TimeSpan](), False
     for one in times:
         if one.event:
             spans.append(_of_event(one, events.get(one.event)))
@@ -111,20 +113,20 @@ def scope(
     return TimeScope(prefers_newest=True) if prefers_newest else None
 
 
-def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> Span:
+def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> TimeSpan:
     first, *others = one.expressions
     if first.conversation is not None:
         sessions = {} if outline is None else _sessions(outline, first.conversation)
-        return Span(one.words, sessions=sessions)
+        return TimeSpan(one.words, sessions=sessions)
     if others and one.relation == "within":
         days = list(_between(first, others[0], today))
     elif others:
         days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]
-        return Span(one.words, [_micros_of(each) for each in days], AFTERWARDS)
+        return TimeSpan(one.words, [_micros_of(each) for each in days], AFTERWARDS)
     else:
         days = list(first.days(today))
-    ranges = [_related(one.relation, *_micros_of(each)) for each in days]
-    return Span(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
+    ranges = [_find_range(one.relation, *_micros_of(each)) for each in days]
+    return TimeSpan(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
 
 
 def _between(first: Expression, last: Expression, today: date | None) -> Iterator[Days]:
@@ -134,18 +136,18 @@ def _between(first: Expression, last: Expression, today: date | None) -> Iterato
         yield from [(begin, end) for begin in begins if begin <= end][:1]
 
 
-def _of_event(one: RelatedTime, event: Event | None) -> Span:
+def _of_event(one: RelatedTime, event: Event | None) -> TimeSpan:
     """The time before or after a memory; that of its session, or its day, if the question asks what was meanwhile."""
     if event is None or is_invented(event.at):
-        return Span(one.words)
+        return TimeSpan(one.words)
     at = micros(event.at)
     if one.relation == "during" and event.session is not None:
-        return Span(one.words, sessions={event.session: MEANWHILE}, event=event.id)
+        return TimeSpan(one.words, sessions={event.session: MEANWHILE}, event=event.id)
     ends = _micros_of((event.at.date(), event.at.date())) if one.relation == "during" else (at, at)
-    return Span(one.words, [_related(one.relation, *ends, includes=True)], event=event.id)
+    return TimeSpan(one.words, [_find_range(one.relation, *ends, includes=True)], event=event.id)
 
 
-def _related(relation: Relation, since: int, until: int, *, includes: bool = False) -> tuple[int | None, int | None]:
+def _find_range(relation: Relation, since: int, until: int, *, includes: bool = False) -> tuple[int | None, int | None]:
     """The range before, after, since or until another one. The words that report an event may also be after it."""
     match relation:
         case "since":
@@ -176,7 +178,7 @@ def _sessions(outline: Outline, which: Conversation) -> dict[str, float]:
     return {outline.newest: 1.0, outline.previous: PREVIOUS}
 
 
-def _narrowed(narrower: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+def _choose_narrower(narrower: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else narrower(one, other)
 
 

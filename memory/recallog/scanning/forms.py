@@ -35,7 +35,7 @@ def forms_of(markers: Sequence[str]) -> Forms:
     found: dict[tuple[int, bytes], str] = {}
     for number, marker in enumerate(markers, 1):
         for spelling, text in _spellings(marker).items():
-            for encoding, data in _encoded(text):
+            for encoding, data in _encode_forms(text):
                 found.setdefault((number, data), f"{encoding}, {spelling}" if spelling else encoding)
     return found
 
@@ -47,7 +47,7 @@ def _spellings(marker: str) -> dict[str, str]:
     return found | {name: unicodedata.normalize(name, marker) for name in ("NFC", "NFD", "NFKC")}
 
 
-def _encoded(text: str) -> Iterator[tuple[str, bytes]]:
+def _encode_forms(text: str) -> Iterator[tuple[str, bytes]]:
     yield "UTF-8", text.encode()
     yield "UTF-16-LE", text.encode("utf-16-le")
     yield "UTF-16-BE", text.encode("utf-16-be")

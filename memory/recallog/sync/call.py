@@ -15,7 +15,7 @@ CLOSED = "the memory is closed; open it again"
 _POLL_SECONDS = 0.05
 """How often the event loop looks whether the caller that is to execute a callback still waits."""
 
-_current: ContextVar["Call | None"] = ContextVar("recallog_call", default=None)
+_current: ContextVar["SyncCall | None"] = ContextVar("recallog_call", default=None)
 """The call that the running task works for."""
 _executing: ContextVar[Sequence[object]] = ContextVar("recallog_executing", default=())
 """The owners of the calls whose callbacks the thread executes."""
@@ -30,7 +30,7 @@ class _Callback:
     outcome: SimpleQueue[tuple[Any, BaseException | None]] = field(default_factory=SimpleQueue)
 
 
-class Call:
+class SyncCall:
     """A call of `function`, which may be a coroutine function."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Call:
 
     # In the event loop
 
-    def start(self, ended: Callable[["Call"], None]) -> None:
+    def start(self, ended: Callable[["SyncCall"], None]) -> None:
         """Begin the task; `ended` is called with this call after it."""
         _current.set(self)
         self._task = asyncio.get_running_loop().create_task(self._work(), name="recallog-call")
@@ -148,10 +148,10 @@ def in_thread_of_caller(callback: Callable[..., Any]) -> Callable[..., Any]:
     Where nobody waits, as for the reactor in the background, it is called at once.
     """
 
-    def called(*args: Any) -> Any:
+    def run(*args: Any) -> Any:
         call = _current.get()
         if call is None or not call.is_waiting:
             return callback(*args)
         return call.execute_in_caller(callback, args)
 
-    return called
+    return run

@@ -39,12 +39,12 @@ class SyncFacade:
         cls.facades = {name: synchronous(part) for name, part in of.facades.items()}  # type: ignore[arg-type]
         for name in public_names(of):
             if not hasattr(cls, name):
-                setattr(cls, name, cls._derived(of, name))
+                setattr(cls, name, cls._derive_member(of, name))
         if cls.__doc__ is None:
             cls.__doc__ = _without_await(inspect.cleandoc(of.__doc__ or ""))
 
     @classmethod
-    def _derived(cls, of: type[Facade], name: str) -> Any:
+    def _derive_member(cls, of: type[Facade], name: str) -> Any:
         attribute = inspect.getattr_static(of, name)
         if name in cls.facades:
             return _part(name, cls.facades[name], attribute)
@@ -64,7 +64,7 @@ def synchronous(of: type[Facade]) -> type[SyncFacade]:
 def like(function: Callable[..., Any]) -> Callable[[Function], Function]:
     """Give a function the name, the documentation and the signature of an asynchronous one, without `await`."""
 
-    def described(call: Function) -> Function:
+    def describe(call: Function) -> Function:
         call.__name__, call.__qualname__, call.__module__ = function.__name__, function.__qualname__, MODULE
         call.__doc__ = _without_await(inspect.getdoc(function) or "")
         signature = inspect.signature(function)
@@ -74,7 +74,7 @@ def like(function: Callable[..., Any]) -> Callable[[Function], Function]:
         vars(call)["__signature__"] = signature.replace(return_annotation=answer)
         return call
 
-    return described
+    return describe
 
 
 def with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +86,7 @@ def with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call_method(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError:
@@ -96,7 +96,7 @@ def with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
                 given.arguments[name] = in_thread_of_caller(given.arguments[name])
         return function(*given.args, **given.kwargs)
 
-    return called
+    return call_method
 
 
 def _metadata(parameter: inspect.Parameter) -> Any:

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from recallog.sync.call import CLOSED, Call, is_executing
+from recallog.sync.call import CLOSED, SyncCall, is_executing
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageError
 
@@ -40,7 +40,7 @@ class LoopThread:
         `limits.CANCELLED_CALL_SECONDS`. Raises `StorageError` if the memory is closed, and RuntimeError where the event
         loop waits for this thread.
         """
-        call = Call(self, function, args, kwargs)
+        call = SyncCall(self, function, args, kwargs)
         try:
             running = self._submit(call)
             try:
@@ -52,7 +52,7 @@ class LoopThread:
         finally:
             call.leave()
         answer = call.result()
-        return self._iterated(answer) if isinstance(answer, AsyncIterator) else answer
+        return self._iterate(answer) if isinstance(answer, AsyncIterator) else answer
 
     def close(self) -> None:
         """Close the memory and end the thread; calls that are under way are cancelled. A second call does nothing, nor
@@ -60,7 +60,7 @@ class LoopThread:
 
         Raises `StorageError` after `limits.SYNC_CLOSE_SECONDS`, if something under way does not end.
         """
-        call = Call(self, self._close)
+        call = SyncCall(self, self._close)
         with self._lock:
             if self._closed or (self._running is not None and not self._running.is_of_this_process):
                 return
@@ -78,7 +78,7 @@ class LoopThread:
             )
         call.result()
 
-    def _submit(self, call: Call, *, last: bool = False) -> "_RunningLoop":
+    def _submit(self, call: SyncCall, *, last: bool = False) -> "_RunningLoop":
         """Have the event loop begin a call; `last`: accept no further ones."""
         if is_executing(self):
             raise RuntimeError(
@@ -93,7 +93,7 @@ class LoopThread:
             self._closed = last
             return self._running
 
-    def _iterated(self, stream: AsyncIterator[Item]) -> Iterator[Item]:
+    def _iterate(self, stream: AsyncIterator[Item]) -> Iterator[Item]:
         try:
             while (item := self.run(anext, stream, _END)) is not _END:
                 yield item
@@ -113,7 +113,7 @@ class _RunningLoop:
     def __init__(self, close: Callable[[], Awaitable[None]]) -> None:
         self._close = close
         self._loop = asyncio.new_event_loop()
-        self._calls: set[Call] = set()
+        self._calls: set[SyncCall] = set()
         self._background: set[asyncio.Future[None]] = set()
         self._end = self._loop.create_future()
         """Done when the thread is to end."""
@@ -128,7 +128,7 @@ class _RunningLoop:
         """False in a forked child, which has no such thread."""
         return self._process == os.getpid()
 
-    def submit(self, call: Call) -> None:
+    def submit(self, call: SyncCall) -> None:
         """Begin a call. It has begun before a `stop` that follows."""
         if threading.get_ident() == self._thread.ident:
             raise RuntimeError(
@@ -142,7 +142,7 @@ class _RunningLoop:
             self._calls.discard(call)
             raise
 
-    def cancel(self, call: Call) -> None:
+    def cancel(self, call: SyncCall) -> None:
         """Cancel a call."""
         with suppress(StorageError):
             self._soon(call.cancel)

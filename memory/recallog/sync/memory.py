@@ -4,10 +4,10 @@ from typing import Any, Self
 
 from recallog import memory as asynchronous
 from recallog.sync.deriving import like, with_callbacks
-from recallog.sync.opened import Opened
+from recallog.sync.opened import OpenedFacade
 
 
-class Memory(Opened, of=asynchronous.Memory):
+class Memory(OpenedFacade, of=asynchronous.Memory):
     """Event-sourced memory of any number of agents, for programs without an event loop: scripts, notebooks, threads.
 
     ```python

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Opened(SyncFacade):
+class OpenedFacade(SyncFacade):
     """Base of synchronous facades that are opened and closed, of asynchronous ones that are a context manager."""
 
     def _use(self, facade: Any) -> None:

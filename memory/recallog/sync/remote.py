@@ -4,10 +4,10 @@ from typing import Any
 
 from recallog.remote import client as asynchronous
 from recallog.sync.deriving import like
-from recallog.sync.opened import Opened
+from recallog.sync.opened import OpenedFacade
 
 
-class Remote(Opened, of=asynchronous.Remote):
+class Remote(OpenedFacade, of=asynchronous.Remote):
     """Event-sourced memory that a server has, for programs without an event loop: scripts, notebooks, threads.
 
     ```python

@@ -23,7 +23,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
 from recallog_projections.views import settings, visibility
-from recallog_projections.views.settings import Plan, SettingsProjection
+from recallog_projections.views.settings import FoldPlan, SettingsProjection
 from recallog_schemas import Record, kinds, limits, models
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.event import ERASED_VERSION
@@ -119,7 +119,7 @@ class Excerpt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The last `limits.INDEX_BEFORE_CHARS` characters of "author: text"."""
 
 
-class Session(msgspec.Struct, frozen=True, array_like=True):
+class SessionDocuments(msgspec.Struct, frozen=True, array_like=True):
     """The number of documents of a session, and the ends of the newest ones."""
 
     documents: int
@@ -137,7 +137,7 @@ class DocumentCount(msgspec.Struct, frozen=True, array_like=True):
 
 
 DOCUMENTS = Table("index.document", Document, write_only=True)
-SESSIONS = Table("index.session", Session)
+SESSIONS = Table("index.session", SessionDocuments)
 COUNTS = Table("index.entries", DocumentCount)
 """At (space)."""
 
@@ -225,7 +225,7 @@ class Index:
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
         plans = settings.plans(rows, space)
-        sessions: dict[str, Session] = {}
+        sessions: dict[str, SessionDocuments] = {}
         for record in run:
             if record.event.envelope == ERASED_VERSION:
                 self._leave_out(rows, record, plans[record.event.kind], sessions)
@@ -245,15 +245,15 @@ class Index:
         known = rows.get(COUNTS, record.event.space) or DocumentCount(0)
         rows.put(COUNTS, DocumentCount(known.documents + more), record.event.space)
 
-    def _leave_out(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
+    def _leave_out(self, rows: Rows, record: Record, plan: FoldPlan, sessions: dict[str, SessionDocuments]) -> None:
         """Count an erased event in its session, so that the points after it keep their ids, and thus their vectors."""
         if record.memorable and plan.kind.recalled:
             name = record.event.session or ""
             session = _session(rows, record, sessions)
-            sessions[name] = Session(session.documents + 1, session.shared, session.others)
+            sessions[name] = SessionDocuments(session.documents + 1, session.shared, session.others)
             self._count(rows, record, -1)
 
-    def _add_event(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
+    def _add_event(self, rows: Rows, record: Record, plan: FoldPlan, sessions: dict[str, SessionDocuments]) -> None:
         """Add the document of an event, if it has a text that recall may find; `sessions` are those of the run."""
         event, kind = record.event, plan.kind
         words = clean(kind.text(event.payload)) if kind.recalled else ""
@@ -286,10 +286,10 @@ class Index:
         sessions[name] = _next(session, Excerpt(session.documents, readers, end))
 
 
-def _session(rows: Rows, record: Record, sessions: Mapping[str, Session]) -> Session:
+def _session(rows: Rows, record: Record, sessions: Mapping[str, SessionDocuments]) -> SessionDocuments:
     """The session of an event before it."""
     name = record.event.session or ""
-    return sessions.get(name) or rows.get(SESSIONS, record.event.space, name) or Session(0, None, ())
+    return sessions.get(name) or rows.get(SESSIONS, record.event.space, name) or SessionDocuments(0, None, ())
 
 
 def clean(text: str) -> str:
@@ -337,7 +337,7 @@ def from_payload(fields: Mapping[str, Any]) -> Document:
     return document if space == document.space else msgspec.structs.replace(document, space=space)
 
 
-def _before(session: Session, readers: Sequence[str]) -> str:
+def _before(session: SessionDocuments, readers: Sequence[str]) -> str:
     """The newest excerpt that all of `readers` may see; "" without one."""
     seen = [excerpt for excerpt in session.others if set(readers) <= set(excerpt.readers)]
     if session.shared is not None:
@@ -345,8 +345,8 @@ def _before(session: Session, readers: Sequence[str]) -> str:
     return max(seen, key=lambda excerpt: excerpt.ordinal).text if seen else ""
 
 
-def _next(session: Session, excerpt: Excerpt) -> Session:
+def _next(session: SessionDocuments, excerpt: Excerpt) -> SessionDocuments:
     if excerpt.readers == SHARED:
-        return Session(session.documents + 1, excerpt, session.others)
+        return SessionDocuments(session.documents + 1, excerpt, session.others)
     others = (*session.others, excerpt)[-limits.INDEX_OTHERS_KEPT :]
-    return Session(session.documents + 1, session.shared, others)
+    return SessionDocuments(session.documents + 1, session.shared, others)

@@ -90,11 +90,11 @@ def _terms(string: str) -> tuple[str, ...]:
         found += [flag.group(), *_names(flag.group().lstrip("-"))]
         string = string[flag.end() :].lstrip("/\\.@")
     segments = _SEPARATOR.split(string)
-    found += _joined(segments, "/")
+    found += _join_adjacent(segments, "/")
     for segment in segments:
         parts = segment.split(".")
         if any(len(part) > 1 or part.isdecimal() for part in parts):  # otherwise an abbreviation such as "e.g"
-            found += _joined(parts, ".")
+            found += _join_adjacent(parts, ".")
         for part in parts:
             if "@" in part or ("-" in part and re.search(r"[\d_]", part)):
                 found.append(part.lower())
@@ -103,7 +103,7 @@ def _terms(string: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(MARK + each for each in found), *words]))
 
 
-def _joined(parts: Sequence[str], separator: str) -> list[str]:
+def _join_adjacent(parts: Sequence[str], separator: str) -> list[str]:
     """The whole, and each two adjacent parts of it; numbers such as "4.0.1" as a whole only."""
     if len(parts) < 2:
         return []

@@ -64,7 +64,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     return [*found, (start, len(text))]
 
 
-def embedded(text: str) -> list[tuple[int, int]]:
+def select_embedded(text: str) -> list[tuple[int, int]]:
     """Those of `spans` that are embedded, in order."""
     found = spans(text)
     half = EMBEDDED_MAX // 2

@@ -72,7 +72,7 @@ def passages_of(document: Document) -> list[Passage]:
     leads = chain([f"{document.before}\n{author}" if document.before else author], repeat(author))
     return [
         Passage(lead + text[start:end], len(lead))
-        for lead, (start, end) in zip(leads, passages.embedded(text), strict=False)
+        for lead, (start, end) in zip(leads, passages.select_embedded(text), strict=False)
     ]
 
 
@@ -117,11 +117,11 @@ def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[
 def _dense(document: Document, read: Sequence[tuple[Vectors, Vectors] | None]) -> Vectors:
     """The vectors of the passages that the model has read. Those of entries are of their texts alone, which writers
     compare to find duplicates."""
-    found = [vector if document.entry else blended(vector, tokens) for vector, tokens in filter(None, read)]
+    found = [vector if document.entry else blend(vector, tokens) for vector, tokens in filter(None, read)]
     return np.array(found, np.float32)
 
 
-def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
+def blend(vector: Vectors, token_vectors: Vectors) -> Vectors:
     """The sum of a passage's vector and the mean vector of its own content words, both of length 1, scaled to length 1.
 
     `vector` is (dimension,) and includes the preceding text; `token_vectors` is (n, dimension) without it.
@@ -170,7 +170,7 @@ def damage(stored: StoredPoint) -> str:
     return stored.damage
 
 
-def sealed(key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+def seal_payload(key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of the point `key` with its checksum."""
     return {**payload, CHECKSUM: _checksum(key, payload)}
 
@@ -263,4 +263,4 @@ def _point(
         TOKEN_COUNTS: list(tokens.counts),
         MADE_WITH: made_with,
     }
-    return Point(key, dense, terms.sparse(weights_of(document)), sealed(key, payload), multilingual)
+    return Point(key, dense, terms.sparse(weights_of(document)), seal_payload(key, payload), multilingual)

@@ -164,14 +164,14 @@ class IndexStore(Store):
         return await self._rows.retire(generation)
 
     async def collect_garbage(self, partition: int) -> None:
-        for name in await self._unreferenced(partition):
+        for name in await self._find_unreferenced(partition):
             await self._engine.drop(name)
         await self._rows.collect_garbage(partition)
 
     async def has_garbage(self, partition: int) -> bool:
-        return bool(await self._unreferenced(partition)) or await self._rows.has_garbage(partition)
+        return bool(await self._find_unreferenced(partition)) or await self._rows.has_garbage(partition)
 
-    async def _unreferenced(self, partition: int) -> list[str]:
+    async def _find_unreferenced(self, partition: int) -> list[str]:
         pointer = await self._rows.pointer(partition)
         referenced = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
         return [name for name in await self.collections(partition) if name not in referenced]
@@ -192,7 +192,7 @@ class IndexStore(Store):
         before: set[str] | None = None
         with suppress(Rebuilding):  # a damaged file was replaced by an empty one
             if await self._rows.checkpoint(generation) == expected:
-                before = await self._deleted(generation)
+                before = await self._find_deleted(generation)
         if before is None:  # the commit will be refused
             return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
         try:
@@ -235,7 +235,7 @@ class IndexStore(Store):
             rows = {(UNREAD, *item.row_key): None for item in chunk.items}
             await self._rows.commit(generation, chunk.checkpoint, chunk.checkpoint, Changes(rows, {}, {}))
 
-    async def _deleted(self, generation: Generation) -> set[str]:
+    async def _find_deleted(self, generation: Generation) -> set[str]:
         """The ids of the points that the last commit has deleted, or failed to delete. Raises `Rebuilding`."""
         found, after = set[str](), None
         while True:
@@ -262,7 +262,7 @@ class IndexStore(Store):
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
-        deleted = await self._deleted(generation)
+        deleted = await self._find_deleted(generation)
         items: list[StoredRow] = []
         last_id, last = scan.after[2] if scan.after else None, False
         while not items and not last:
@@ -302,7 +302,7 @@ class IndexStore(Store):
         self.counts.reused += len(reused)
         unread = [key for key, document in added.items() if later and key not in reused and not document.entry]
         known = {*reused, *unread}
-        embedded = await self._embedded({key: document for key, document in added.items() if key not in known})
+        embedded = await self._embed_new({key: document for key, document in added.items() if key not in known})
         made = identity_of(generation.code)
         written = reused | {key: points.without_vectors(key, added[key]) for key in unread}
         written |= {key: self._point(key, added[key], of_passages, made) for key, of_passages in embedded.items()}
@@ -316,7 +316,7 @@ class IndexStore(Store):
         with_tokens = self._with_token_vectors
         return points.point(key, document, first, made, with_token_vectors=with_tokens, multilingual=second)
 
-    async def _embedded(self, new: dict[str, Document]) -> dict[str, list[list[Embedding]]]:
+    async def _embed_new(self, new: dict[str, Document]) -> dict[str, list[list[Embedding]]]:
         """The embeddings of the passages of each document by each model, counted as they are made."""
         embedded: dict[str, list[list[Embedding]]] = {}
         models = [each for each in (self._embedder, self._embedder.multilingual) if each is not None]
@@ -339,7 +339,7 @@ class IndexStore(Store):
         entries = {key: document for key, document in added.items() if document.entry and key not in reusable}
         if entries:
             reusable |= await self._same(collection_of(generation), entries, generation)
-        return reusable | _shared(reusable, added)
+        return reusable | _share_vectors(reusable, added)
 
     async def _same(self, collection: str, added: dict[str, Document], generation: Generation) -> dict[str, Point]:
         """The points with the vectors that `collection` has of the same passages by the same model."""
@@ -368,7 +368,7 @@ class IndexStore(Store):
         return [name for name in await self._engine.collections() if name.startswith(f"{partition}-")]
 
 
-def _shared(reusable: Mapping[str, Point], added: Mapping[str, Document]) -> dict[str, Point]:
+def _share_vectors(reusable: Mapping[str, Point], added: Mapping[str, Document]) -> dict[str, Point]:
     """The points of forms of entries with the vectors of another form that has the same text: of a former owner."""
     known = {(document.entry, document.text_key): key for key, document in added.items() if key in reusable}
     return {

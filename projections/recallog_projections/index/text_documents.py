@@ -43,7 +43,7 @@ class TextDocuments(DocumentMaker):
 
     def apply(self, rows: Rows, record: Record) -> int:
         more = 0
-        for row_before, row in rows.written(self._table):
+        for row_before, row in rows.list_written(self._table):
             before, now = _by_point(row_before), _by_point(row)
             for point in before:
                 if point not in now:

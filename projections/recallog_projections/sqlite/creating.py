@@ -38,7 +38,7 @@ def create(
             connection.execute(f"PRAGMA application_id={format.application_id}")
             connection.execute(f"PRAGMA user_version={format.version}")
             connection.executescript(format.schema)
-        with private_files.locked(Path(f"{path}.making"), wait_seconds):
+        with private_files.hold_lock(Path(f"{path}.making"), wait_seconds):
             replaces = instead_of is not None and inode_of(str(path)) == instead_of
             if replaces:
                 _remove(path, aside)
@@ -47,7 +47,7 @@ def create(
                 os.link(new, path)
         sync(path.parent)
     except private_files.LockHeld:
-        raise format.errors(path).held(wait_seconds) from None
+        raise format.errors(path).make_held(wait_seconds) from None
     finally:
         for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
             leftover.unlink(missing_ok=True)

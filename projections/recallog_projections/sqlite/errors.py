@@ -54,10 +54,10 @@ class FileErrors:
     def empty(self) -> StorageCorrupt:
         return StorageCorrupt(f"{self._file} is empty", remedy=self._remedy)
 
-    def truncated(self) -> StorageCorrupt:
+    def make_truncated(self) -> StorageCorrupt:
         return StorageCorrupt(f"{self._file} is truncated", remedy=self._remedy)
 
-    def damaged(
+    def make_damaged(
         self, reason: Exception, *, position: str = "", until: int | None = None, opens: bool = True
     ) -> StorageCorrupt:
         """`opens` is false for a file of which nothing else can be read, and that `recallog verify` cannot look at."""
@@ -98,7 +98,7 @@ class FileErrors:
             f"({size_bytes:,} bytes). Set TMPDIR to another folder"
         )
 
-    def replaced(self) -> StorageReplaced:
+    def make_replaced(self) -> StorageReplaced:
         return StorageReplaced(
             f"{self._file} was deleted or replaced while it was open; nothing was written. Put it back, then try again"
         )
@@ -122,7 +122,7 @@ class FileErrors:
             f"Find it: fuser {self._path}"
         )
 
-    def held(self, seconds: float) -> LockTimeout:
+    def make_held(self, seconds: float) -> LockTimeout:
         holds = f"has held {self._file} for more than {seconds:g} s" if seconds else f"holds {self._file}"
         return LockTimeout(
             f"another process {holds}; nothing was written. Try again, or see who holds it: fuser {self._path}"
@@ -141,16 +141,16 @@ class FileErrors:
         return file_errors.read_only(self._what, self._path)
 
     @contextmanager
-    def translated(self, waited_seconds: Callable[[], float]) -> Iterator[None]:
+    def translate_errors(self, waited_seconds: Callable[[], float]) -> Iterator[None]:
         """Raise errors of SQLite and of the system as errors of Recallog. `waited_seconds` is for a lock."""
         try:
             yield
         except sqlite3.DatabaseError as error:
             self._raise_translated(error, waited_seconds())
         except Damaged as damage:
-            raise self.damaged(damage, position=damage.position, until=damage.until) from None
+            raise self.make_damaged(damage, position=damage.position, until=damage.until) from None
         except UnicodeDecodeError as error:  # SQLite's message quotes damaged bytes
-            raise self.damaged(error) from error
+            raise self.make_damaged(error) from error
         except OSError as error:
             raise file_errors.storage_error(error, self._what, self._path) from error
 
@@ -158,13 +158,13 @@ class FileErrors:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         undecodable = isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
         if is_busy(error):
-            raise self.held(waited_seconds) from error
+            raise self.make_held(waited_seconds) from error
         if code == sqlite3.SQLITE_FULL:
             raise file_errors.full(self._what, self._path) from error
         if code == sqlite3.SQLITE_READONLY:
             raise self.read_only() from error
         if code in _UNSOUND or undecodable:
-            raise self.damaged(error) from error
+            raise self.make_damaged(error) from error
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
             if not os.access(self._path.parent, os.W_OK):
                 raise self.read_only() from error

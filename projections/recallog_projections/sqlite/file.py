@@ -19,7 +19,7 @@ from recallog_projections.sqlite.creating import create, is_ours
 from recallog_projections.sqlite.errors import is_busy, is_damage
 from recallog_projections.sqlite.format import FileFormat, check_not_empty
 from recallog_projections.sqlite.locked import LockedFile, Waits
-from recallog_projections.sqlite.moved import Moved
+from recallog_projections.sqlite.moved import FileMoved
 from recallog_projections.sqlite.unlocked import UnlockedFile, needs_writing
 from recallog_projections.sqlite.write_ahead_log import WriteAheadLog, inode_of
 from recallog_projections.threads import run_last
@@ -112,7 +112,7 @@ class SqliteFile:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._rewrite)
 
     def _rewrite(self) -> None:
-        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+        with self._in_use, self._errors.translate_errors(lambda: self._waits.write_seconds):
             if not isinstance(self._file, LockedFile) or self._file.is_closed:
                 raise self._errors.changing()
             self._file.rewrite()
@@ -127,7 +127,7 @@ class SqliteFile:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log)
 
     def _empty_log(self) -> bool:
-        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+        with self._in_use, self._errors.translate_errors(lambda: self._waits.write_seconds):
             return isinstance(self._file, LockedFile) and not self._file.is_closed and self._file.empty_log()
 
     async def replace(self) -> None:
@@ -135,7 +135,7 @@ class SqliteFile:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._replace)
 
     def _replace(self) -> None:
-        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+        with self._in_use, self._errors.translate_errors(lambda: self._waits.write_seconds):
             inode = inode_of(str(self.path))
             if inode is not None:
                 self._create(instead_of=inode)
@@ -172,7 +172,7 @@ class SqliteFile:
                     self._close()
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
-        def checked(connection: sqlite3.Connection) -> Result:
+        def check_file(connection: sqlite3.Connection) -> Result:
             try:
                 return work(connection)
             except RecallogError as error:
@@ -181,14 +181,14 @@ class SqliteFile:
         def waited_seconds() -> float:
             return self._waits.write_seconds if write or self.is_open else self._waits.read_seconds
 
-        with self._errors.translated(waited_seconds):
+        with self._errors.translate_errors(waited_seconds):
             for _ in range(_TRIES):
-                with suppress(Moved):
+                with suppress(FileMoved):
                     file = self._file
                     if file is None or file.is_closed:
                         file = self._file = self._open(write)
                         self.openings += 1
-                    return file.run(checked, write=write)
+                    return file.run(check_file, write=write)
             raise self._errors.changing()
 
     def _discard(self, damage: StorageError) -> None:
@@ -229,7 +229,7 @@ class SqliteFile:
             inode = inode_of(str(self.path))
             if inode is None:
                 if self._identity is not None:
-                    raise self._errors.replaced()
+                    raise self._errors.make_replaced()
                 self._create()
                 continue
             self._inode = inode
@@ -262,9 +262,9 @@ class SqliteFile:
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            raise self._errors.damaged(error, opens=False) from error
+            raise self._errors.make_damaged(error, opens=False) from error
         if self._identity not in (None, identity):
-            raise self._errors.replaced()
+            raise self._errors.make_replaced()
         self._identity = identity
 
     def _wait_seconds(self, write: bool) -> float:

@@ -58,11 +58,11 @@ def check_whole(path: Path, connection: sqlite3.Connection, errors: FileErrors) 
         if code == sqlite3.SQLITE_NOTADB:
             raise errors.foreign() from error
         if code == sqlite3.SQLITE_CORRUPT:
-            raise errors.truncated() from error
+            raise errors.make_truncated() from error
         raise
     log = Path(f"{path}-wal")  # its pages are counted, but are not in the file yet
     if path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
-        raise errors.truncated()
+        raise errors.make_truncated()
 
 
 def is_older(format: FileFormat, connection: sqlite3.Connection, errors: FileErrors) -> bool:  # noqa: A002

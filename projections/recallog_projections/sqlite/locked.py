@@ -17,7 +17,7 @@ from recallog_projections.notices import warn_once
 from recallog_projections.sqlite.connecting import PAGE_BYTES, connect, set_wait
 from recallog_projections.sqlite.creating import create
 from recallog_projections.sqlite.format import FileFormat, check_whole, commit, is_older, upgrade
-from recallog_projections.sqlite.moved import Moved
+from recallog_projections.sqlite.moved import FileMoved
 from recallog_projections.sqlite.write_ahead_log import WriteAheadLog, inode_of, status
 from recallog_projections.syncing import sync_names
 from recallog_schemas.errors import RecallogError
@@ -91,7 +91,7 @@ class LockedFile:
             if not format.disposable:
                 raise errors.log_gone()
             create(path, format, waits.write_seconds, instead_of=inode)
-            raise Moved
+            raise FileMoved
         connection = connect(path, "rw", wait_seconds)
         try:
             _check_log_is_shared(path, format, log, connection, wait_seconds)
@@ -101,7 +101,7 @@ class LockedFile:
                     # The old file is still open here, so that no other process is the last to close it: that one would
                     # delete the write-ahead log by its name, which may be that of the new file.
                     create(path, format, waits.write_seconds, instead_of=inode)
-                    raise Moved
+                    raise FileMoved
                 upgrade(format, connection, errors)
             accept(connection)
             # 16 MiB of pages are cached, and the log is moved into the file every 16 MiB, so that pages which many
@@ -130,7 +130,7 @@ class LockedFile:
         """
         connection = self._connection
         if connection is None:
-            raise Moved
+            raise FileMoved
         try:
             if write and not self._names_are_safe:
                 # SQLite syncs the names of its files, and never those of the folders that were made for them.
@@ -138,7 +138,7 @@ class LockedFile:
                 self._names_are_safe = True
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if write and not self._is_in_place():  # a writer that holds the lock waits for no other one
-                raise Moved
+                raise FileMoved
             result = work(connection)
             if write:
                 commit(connection, self._errors)
@@ -161,7 +161,7 @@ class LockedFile:
     def rewrite(self) -> None:
         """Rewrite the file. SQLite does it in one transaction, which takes the lock of writers."""
         if self._connection is None or not self._is_in_place():
-            raise Moved
+            raise FileMoved
         self._connection.execute("VACUUM")
         if not self._is_in_place():
             self._confirm()
@@ -170,7 +170,7 @@ class LockedFile:
         """Move the log into the file, and empty it, unless others use it for longer than a write waits."""
         if self._connection is None or not self._is_in_place():
             return False
-        _, emptied = _checkpointed(self._connection, self._waits.write_seconds)
+        _, emptied = _checkpoint_log(self._connection, self._waits.write_seconds)
         set_wait(self._connection, self._waits.write_seconds)
         return emptied
 
@@ -206,7 +206,7 @@ class LockedFile:
         """Refuse to use a file that was deleted while it was open: its writes would be lost with the process."""
         if inode_of(self._name) != self._inode:
             self.close()
-            raise self._errors.replaced()
+            raise self._errors.make_replaced()
 
     def _check_what_was_read(self) -> None:
         """Make sure that it is what the file in place holds. Raises `Moved` if it must be read again."""
@@ -231,8 +231,8 @@ class LockedFile:
     def _renew(self) -> NoReturn:
         """Raise `Moved` once what a deleted log holds is in the file, or `LockTimeout`."""
         if self._connection is not None and self._rescue(self._connection) is _Rescue.MOVED:
-            raise self._errors.held(self._waits.read_seconds)
-        raise Moved
+            raise self._errors.make_held(self._waits.read_seconds)
+        raise FileMoved
 
     def _rescue(self, connection: sqlite3.Connection) -> _Rescue:
         """Move what a deleted log holds into the file, and close the connection unless others still read that log.
@@ -248,10 +248,10 @@ class LockedFile:
             self.close()
             outcome = _Rescue.LEFT
         else:
-            moved, emptied = _checkpointed(connection, self._waits.read_seconds)
+            moved, emptied = _checkpoint_log(connection, self._waits.read_seconds)
             set_wait(connection, self._waits.write_seconds)
             if not moved:
-                raise self._errors.held(self._waits.read_seconds)
+                raise self._errors.make_held(self._waits.read_seconds)
             outcome = _Rescue.EMPTIED if emptied else _Rescue.MOVED
             if emptied:
                 self._log.put_aside_another(self._log_inodes)
@@ -295,16 +295,16 @@ def _check_log_is_shared(
     if log.log_bytes() or not log.index_bytes():
         return
     try:
-        _, emptied = _checkpointed(connection, wait_seconds)
+        _, emptied = _checkpoint_log(connection, wait_seconds)
     except sqlite3.DatabaseError as error:  # any other is found next
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHORT_READ:
             raise format.errors(path).opened_without("-wal") from error
         return
     if not emptied and not log.log_bytes():
-        raise format.errors(path).held(wait_seconds)
+        raise format.errors(path).make_held(wait_seconds)
 
 
-def _checkpointed(connection: sqlite3.Connection, wait_seconds: float) -> tuple[bool, bool]:
+def _checkpoint_log(connection: sqlite3.Connection, wait_seconds: float) -> tuple[bool, bool]:
     """Move the whole log into the file and empty it: whether it was moved, and whether it was emptied.
 
     Readers and writers of other processes can prevent either.

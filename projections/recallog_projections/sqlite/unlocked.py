@@ -19,7 +19,7 @@ from recallog_projections.notices import warn_once
 from recallog_projections.sqlite.connecting import connect
 from recallog_projections.sqlite.errors import FileErrors
 from recallog_projections.sqlite.format import FileFormat, check_whole, is_older, upgrade
-from recallog_projections.sqlite.moved import Moved
+from recallog_projections.sqlite.moved import FileMoved
 from recallog_projections.sqlite.write_ahead_log import WriteAheadLog, status
 
 Result = TypeVar("Result")
@@ -88,13 +88,13 @@ class UnlockedFile:
                     if format.disposable:
                         raise cause
                     connection.close()
-                    copy = _copied(path, errors)
+                    copy = _copy_file(path, errors)
                     connection = connect(Path(copy.name) / path.name, "rw", 0)
                     upgrade(format, connection, errors)
                 accept(connection)
                 connection.execute("PRAGMA cache_size=-16384")
                 if _stamps(path) != stamps:
-                    raise Moved
+                    raise FileMoved
             except BaseException:
                 connection.close()
                 if copy is not None:
@@ -122,7 +122,7 @@ class UnlockedFile:
         connection = self._connection
         if write or connection is None:
             self.close()  # perhaps it can be written by now
-            raise Moved
+            raise FileMoved
         connection.execute("BEGIN")
         try:
             result = work(connection)
@@ -138,7 +138,7 @@ class UnlockedFile:
     def _check_unchanged(self, cause: Exception | None = None) -> None:
         if _stamps(self._path) != self._stamps:
             self.close()
-            raise Moved from cause
+            raise FileMoved from cause
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -148,7 +148,7 @@ class UnlockedFile:
             self._copy.cleanup()
 
 
-def _copied(path: Path, errors: FileErrors) -> tempfile.TemporaryDirectory[str]:
+def _copy_file(path: Path, errors: FileErrors) -> tempfile.TemporaryDirectory[str]:
     """A temporary folder with a copy of the file and its `-wal`."""
     present = [Path(f"{path}{ending}") for ending in ("", "-wal") if Path(f"{path}{ending}").exists()]
     size_bytes = sum(file.stat().st_size for file in present)

@@ -11,12 +11,12 @@ def checksum(number: int, address: Sequence[str], data: bytes) -> int:
     return crc32(data, crc32("\0".join(address).encode(), number))
 
 
-def sealed(data: bytes, address: int, generation: int = 0) -> bytes:
+def add_checksum(data: bytes, address: int, generation: int = 0) -> bytes:
     """`data`, followed by its checksum, for stores that keep single values; both numbers are checksums themselves."""
     return data + (crc32(data, address) ^ generation).to_bytes(_SEAL_BYTES, "big")
 
 
-def unsealed(data: bytes, address: int, generation: int = 0) -> bytes | None:
+def strip_checksum(data: bytes, address: int, generation: int = 0) -> bytes | None:
     """The data in `data`; None if it fails its checksum."""
     bare = data[:-_SEAL_BYTES]
     return bare if data[-_SEAL_BYTES:] == (crc32(bare, address) ^ generation).to_bytes(_SEAL_BYTES, "big") else None

@@ -38,7 +38,7 @@ class _Tables:
     rows: dict[str, dict[tuple[str, str, str], bytes]] = field(default_factory=dict)
     logs: dict[LogName, _Entries] = field(default_factory=dict)
 
-    def copied(self) -> "_Tables":
+    def copy(self) -> "_Tables":
         return _Tables(
             self.checkpoint,
             {name: dict(rows) for name, rows in self.rows.items()},
@@ -57,11 +57,11 @@ class MemoryStore(Store):
         self._sorted: dict[str, list[StoredRow]] = {}
         """By table: its items in the order of scans, at the generation and offset `_sorted_at`. A commit empties it."""
 
-    def copied(self) -> "MemoryStore":
+    def copy(self) -> "MemoryStore":
         """A store with the same generations, rows and log entries, which changes by itself."""
         copy = MemoryStore()
         copy._manifest, copy._pointers = self._manifest, dict(self._pointers)
-        copy._tables = {id_: tables.copied() for id_, tables in self._tables.items()}
+        copy._tables = {id_: tables.copy() for id_, tables in self._tables.items()}
         return copy
 
     def count_items(self) -> int:

@@ -89,7 +89,7 @@ class OverlayStore(Store):
         try:
             below = await self._base.read(partition, rows, logs, self._generation)
         except StorageError as error:
-            raise self._lost() from error
+            raise self._make_rebuilding() from error
         self._check_start(below.checkpoint)
         return ReadResult(
             self._generation,
@@ -133,7 +133,7 @@ class OverlayStore(Store):
         try:
             below = await self._base.scan_chunk(self._generation, scan, found)
         except StorageError as error:
-            raise self._lost() from error
+            raise self._make_rebuilding() from error
         self._check_start(below.checkpoint)
         if damaged is not None and found is not None:
             damaged.extend(found)
@@ -146,7 +146,7 @@ class OverlayStore(Store):
         if checkpoint.offset != self._start.offset:
             raise Rebuilding("another process has brought the views up to date; read again")
 
-    def _lost(self) -> Rebuilding:
+    def _make_rebuilding(self) -> Rebuilding:
         self.broken = True
         return Rebuilding("the views can no longer be read; read again")
 

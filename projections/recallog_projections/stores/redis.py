@@ -38,7 +38,7 @@ import msgspec
 from recallog_projections.breaker import Breaker
 from recallog_projections.notices import warn_once
 from recallog_projections.rows import Changes
-from recallog_projections.stores.checksums import sealed, unsealed
+from recallog_projections.stores.checksums import add_checksum, strip_checksum
 from recallog_projections.stores.redis_format import (
     address_of,
     pack_changes,
@@ -137,13 +137,13 @@ class RedisStore(Store):
             await self.collect_garbage(partition)
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
-        key, value = f"{{{self._namespace}}}:manifest", sealed(manifest, _MANIFEST)
+        key, value = f"{{{self._namespace}}}:manifest", add_checksum(manifest, _MANIFEST)
         if await self._server.command("SETNX", key, value):
             return manifest
         found: bytes | None = await self._server.command("GET", key)
         if found is None:
             return manifest
-        stored = unsealed(found, _MANIFEST)
+        stored = strip_checksum(found, _MANIFEST)
         if stored is not None:
             return stored
         # Nobody knows whose views these are.
@@ -351,14 +351,14 @@ class RedisStore(Store):
         data: list[bytes | None] = [None] * len(rows)
         for (number, address), row in zip(needs.rows, chain.from_iterable(found_rows), strict=True):
             if row is not None:
-                data[number] = intact = unsealed(row, address, mask)
+                data[number] = intact = strip_checksum(row, address, mask)
                 if intact is None:
                     raise await self._lose(
                         of, f"the row {rows[number][1:]} of {rows[number].table!r} fails its checksum"
                     )
         tails: list[Tail] = [_EMPTY] * len(logs)
         for (number, address), total, entries in zip(needs.logs, found_logs[::2], found_logs[1::2], strict=True):
-            found = [unsealed(entry, address, mask) for entry in entries]
+            found = [strip_checksum(entry, address, mask) for entry in entries]
             if None in found:
                 raise await self._lose(of, f"an entry of the log {logs[number][0]} fails its checksum")
             tails[number] = Tail(cast(list[bytes], found), total)
@@ -368,7 +368,9 @@ class RedisStore(Store):
     async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         keys, table, after = scan.key_range(), scan.table, scan.after
-        end = "+" if keys.end is None else f"({pack_key(*keys.end)}"
+        # The key of a log has two parts, and would lie before an end of three.
+        parts = 2 if scan.includes_logs else 3
+        end = "+" if keys.end is None else f"({pack_key(*keys.end[:parts])}"
         logs_from, log, ordinal = "", "", 0
         if scan.includes_logs:
             logs_from = f"[{pack_key(*keys.first[:2])}"
@@ -406,7 +408,7 @@ class RedisStore(Store):
             found += [((log_space, owner, ordinal_key(start + n)), address, entry) for n, entry in enumerate(entries)]
         items, mask = [], crc32(generation.id.encode())
         for row_key, address, data in found:
-            intact = unsealed(data, address, mask)
+            intact = strip_checksum(data, address, mask)
             if intact is not None:
                 items.append(StoredRow(*row_key, intact))
             elif damaged is not None:
@@ -466,9 +468,9 @@ class RedisStore(Store):
                 kind = (await self._server.command("TYPE", key)).decode()
                 if kind in _SCANS:
                     async for found in self._pages(_SCANS[kind], key):
-                        yield name, _joined(found)
+                        yield name, _join_texts(found)
                 elif kind in _WHOLE:
-                    yield name, _joined(await self._server.command(_WHOLE[kind][0], key, *_WHOLE[kind][1:]))
+                    yield name, _join_texts(await self._server.command(_WHOLE[kind][0], key, *_WHOLE[kind][1:]))
 
     async def _pages(self, *words: Any, match: str = "*") -> AsyncIterator[Any]:
         """The pages that a command with a cursor answers."""
@@ -493,12 +495,12 @@ class RedisStore(Store):
         await self._server.close()
 
 
-def _joined(value: Any) -> bytes:
+def _join_texts(value: Any) -> bytes:
     """The texts in an answer, as redis-py gives it: lists, tuples, dicts and numbers may be in it."""
     if isinstance(value, dict):
         value = [*value.items()]
     if isinstance(value, list | tuple):
-        return b"\n".join(map(_joined, value))
+        return b"\n".join(map(_join_texts, value))
     return value if isinstance(value, bytes) else b""
 
 
@@ -519,24 +521,24 @@ def _parts(
 
 
 def _pack_generation(generation: Generation) -> bytes:
-    return sealed(msgspec.json.encode(generation), generation.partition)
+    return add_checksum(msgspec.json.encode(generation), generation.partition)
 
 
 @lru_cache(maxsize=256)
 def _generation(data: bytes, partition: int) -> Generation | None:
     """The generation in a field of the pointer of a partition; None if it is damaged."""
-    intact = unsealed(data, partition)
+    intact = strip_checksum(data, partition)
     return None if intact is None else msgspec.json.decode(intact, type=Generation)
 
 
 def _pack_checkpoint(generation: Generation, checkpoint: Checkpoint) -> bytes:
     data = b"%d %d %b%b" % (checkpoint.offset, checkpoint.record, checkpoint.chain, checkpoint.digest)
-    return sealed(data, crc32(generation.id.encode()))
+    return add_checksum(data, crc32(generation.id.encode()))
 
 
 def _checkpoint(generation: Generation, data: bytes) -> Checkpoint | None:
     """The checkpoint of a generation; None if it is damaged."""
-    intact = unsealed(data, crc32(generation.id.encode()))
+    intact = strip_checksum(data, crc32(generation.id.encode()))
     if intact is None:
         return None
     offset, record, digests = intact.split(b" ", 2)

@@ -4,7 +4,7 @@ A packed key is the (space, owner, key) of a row, or the (space, owner) of a log
 in UTF-8, is the order of the tuples. Every part but the last ends with a NUL; in these parts a NUL becomes 1 1 and a 1
 becomes 1 2, which preserves their order.
 
-Rows and log entries end with a checksum of 4 bytes (see `checksums.sealed`), which the server does not know.
+Rows and log entries end with a checksum of 4 bytes (see `checksums.add_checksum`), which the server does not know.
 
 Calls have one msgpack argument instead of thousands: redis-py encodes every argument in Python, and Redis is slower too
 (6 ms instead of 4 for 5,000 of them). The cmsgpack of Redis reads only the older msgpack without `bin`. Bytes are
@@ -19,7 +19,7 @@ from zlib import crc32
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.stores.checksums import sealed
+from recallog_projections.stores.checksums import add_checksum
 from recallog_projections.tables import LogName, RowKey
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,7 +81,7 @@ def pack_changes(changes: Changes, generation: int) -> bytes:
             deleted.append(packed_key)
         else:
             written.append(packed_key)
-            written.append(sealed(data, address_of(name, packed_key), generation))
+            written.append(add_checksum(data, address_of(name, packed_key), generation))
     logs: dict[str, tuple[list[bytes], list[int], list[bytes]]] = {}
     for (name, space, owner), entries in changes.logs.items():
         try:
@@ -93,7 +93,7 @@ def pack_changes(changes: Changes, generation: int) -> bytes:
         keys.append(packed_key)
         cut = max(0, len(entries) - changes.keep[name])
         unsent.append(cut)
-        sent.append(_strings([sealed(entry, address, generation) for entry in entries[cut:]]))
+        sent.append(_strings([add_checksum(entry, address, generation) for entry in entries[cut:]]))
     packed = [_array(2), _array(len(tables))]
     for name, (written, deleted) in tables.items():
         packed += (_array(3), _encode(name), _strings(written), _strings(deleted))

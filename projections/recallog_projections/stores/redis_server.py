@@ -123,7 +123,7 @@ class RedisServer:
         self._breaker = breaker or breaker_of(url)
         try:
             self.address = address_of(url)
-            self._client = self._pooled(self._breaker.deadline_seconds)
+            self._client = self._make_client(self._breaker.deadline_seconds)
         except (ValueError, TypeError) as error:
             raise _invalid_url(error) from None
         self._warned = False
@@ -131,7 +131,7 @@ class RedisServer:
         """By whether they are patient: the calls of this turn of the event loop, and the task that then sends them."""
         self._exchanges: set[asyncio.Task[list[Any]]] = set()
 
-    def _pooled(self, deadline_seconds: float) -> Redis:
+    def _make_client(self, deadline_seconds: float) -> Redis:
         """A client whose connections wait for an answer at least `deadline_seconds`."""
         pool = BlockingConnectionPool.from_url(
             self.url,
@@ -139,14 +139,14 @@ class RedisServer:
             timeout=2 * deadline_seconds,  # the breaker ends the call before
             **connection_options(deadline_seconds),
             protocol=2,
-            redis_connect_func=self._connected,
+            redis_connect_func=self._check_server,
         )
         return Redis.from_pool(pool)
 
     @cached_property
     def _patient_client(self) -> Redis:
         """The client of calls that wait longer than a question does."""
-        return self._pooled(max(self._breaker.deadline_seconds, limits.PATIENT_SECONDS))
+        return self._make_client(max(self._breaker.deadline_seconds, limits.PATIENT_SECONDS))
 
     @property
     def deadline_seconds(self) -> float:
@@ -232,7 +232,7 @@ class RedisServer:
         if "_patient_client" in vars(self):
             await self._patient_client.aclose()
 
-    async def _connected(self, connection: AbstractConnection) -> None:
+    async def _check_server(self, connection: AbstractConnection) -> None:
         """Check the server of every new connection: after a failover it is another one."""
         try:
             await connection.on_connect()

@@ -164,7 +164,7 @@ class SqliteStore(Store):
         The numbers of the generations are deleted last. If readers of other processes still use the former pages, a
         later call continues.
         """
-        retired = await self._run(lambda connection: _retired(connection, partition))
+        retired = await self._run(lambda connection: _find_retired(connection, partition))
         if not retired:
             return
         while await self._run(lambda connection: _collect_some_garbage(connection, retired), write=True):
@@ -174,7 +174,7 @@ class SqliteStore(Store):
             await self._run(lambda connection: _forget(connection, retired), write=True)
 
     async def has_garbage(self, partition: int) -> bool:
-        return bool(await self._run(lambda connection: _retired(connection, partition)))
+        return bool(await self._run(lambda connection: _find_retired(connection, partition)))
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         return await self._run(lambda connection: _checkpoint(connection, generation))
@@ -212,7 +212,7 @@ class SqliteStore(Store):
             state = _state(connection, wanted) if wanted else None
             if wanted is None or state is None:
                 raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
-            return _found(connection, wanted, state, rows, logs)
+            return _read_found(connection, wanted, state, rows, logs)
 
         return await self._run(work)
 
@@ -221,7 +221,7 @@ class SqliteStore(Store):
     ) -> Result | None:
         def reading(connection: sqlite3.Connection) -> Result | None:
             number, stored = _state(connection, generation) or (0, None)
-            return work(partial(_fetched, connection, number)) if stored == checkpoint else None
+            return work(partial(_fetch_rows, connection, number)) if stored == checkpoint else None
 
         try:
             return self._file.run_here(reading)
@@ -240,7 +240,7 @@ class SqliteStore(Store):
             state = _state(connection, active) if active else None
             if active is None or state is None or not is_current(active, state[1]):
                 return None
-            return _found(connection, active, state, rows, logs)
+            return _read_found(connection, active, state, rows, logs)
 
         return await self._run(work)
 
@@ -332,7 +332,7 @@ def _checkpoint_address(generation: Generation) -> tuple[str, str]:
     return f"{generation.partition}", generation.id
 
 
-def _found(
+def _read_found(
     connection: sqlite3.Connection,
     generation: Generation,
     state: tuple[int, Checkpoint],
@@ -348,7 +348,7 @@ def _found(
     )
 
 
-def _fetched(
+def _fetch_rows(
     connection: sqlite3.Connection, number: int, row_keys: Sequence[RowKey], log_names: Sequence[LogName]
 ) -> Fetched:
     rows = [_row(connection, number, key) for key in row_keys]
@@ -447,7 +447,7 @@ def _neighbour(
     return row
 
 
-def _retired(connection: sqlite3.Connection, partition: int) -> list[int]:
+def _find_retired(connection: sqlite3.Connection, partition: int) -> list[int]:
     """The numbers of the generations that no pointer names."""
     pointer = _pointer(connection, partition)
     known = {generation.id for generation in (pointer.active, pointer.building) if generation is not None}

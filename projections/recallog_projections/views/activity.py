@@ -72,7 +72,7 @@ SESSIONS = Table("activity.sessions", SessionSpan)
 KINDS = Table("activity.kinds", Span)
 
 
-class Activity:
+class ActivityProjection:
     """Fold of every record, including bookkeeping, into counts. The owner of a row is an agent, session or kind.
 
     `clock.ticked` counts for no agent. Events that time travel has not reached are not counted.

@@ -5,8 +5,8 @@ from functools import cache
 from typing import cast
 
 from recallog_projections.projection import Projection
-from recallog_projections.views.activity import Activity
-from recallog_projections.views.clock import Clock
+from recallog_projections.views.activity import ActivityProjection
+from recallog_projections.views.clock import ClockProjection
 from recallog_projections.views.due import DueProjection, NamesDue
 from recallog_projections.views.episodic import Episodic
 from recallog_projections.views.outline import OutlineProjection
@@ -19,7 +19,14 @@ from recallog_schemas import limits, models, triggers
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections: those that every model reads, then those of the models, each after those that it is
     built on. Logs of events retain the newest `log_events`."""
-    found: list[Projection] = [Episodic(log_events), Salience(), Scene(), Activity(), OutlineProjection(), Clock()]
+    found: list[Projection] = [
+        Episodic(log_events),
+        Salience(),
+        Scene(),
+        ActivityProjection(),
+        OutlineProjection(),
+        ClockProjection(),
+    ]
     parts = models.import_parts("recallog_projections", "views")
     return _compose([*found, *(make() for views in parts for make in views.PROJECTIONS)])
 

@@ -48,7 +48,7 @@ AHEAD = Table("clock.ahead", Ahead)
 """At (space)."""
 
 
-class Clock:
+class ClockProjection:
     """Fold of the events of a space, including bookkeeping, into the times of its agents.
 
     Events that the memory writes by itself do not move them, or reading a space of last year would age it by a year:

@@ -89,7 +89,7 @@ class Scheduled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """From when on it is due, in microseconds since 1970."""
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class StandingTrigger(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The key of a trigger's row in `due.now`."""
 
     key: str
@@ -101,7 +101,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 NOW = Table("due.now", Work, write_only=True, apart=True)
 """At ("", "", `now_key`)."""
-STANDING = Table("due.standing", Standing)
+STANDING = Table("due.standing", StandingTrigger)
 """At (space, "", id of the trigger)."""
 AT = Table("due.at", Scheduled, write_only=True, apart=True)
 """At ("", "", `at_key`)."""
@@ -154,7 +154,7 @@ class DueProjection:
             if rows.get(STANDING, *standing_key[1:]) is None:
                 key = now_key(record.offset, record.event.space, trigger, due.agent, part)
                 rows.put(NOW, _work(record, trigger, due), "", "", key)
-                rows.put(STANDING, Standing(key), *standing_key[1:])
+                rows.put(STANDING, StandingTrigger(key), *standing_key[1:])
 
     def _trigger(self, record: Record, due: Due) -> Trigger:
         """Raises `ProjectionError` for a kind that is reserved, or no name of a kind."""

@@ -77,7 +77,7 @@ def score(
     """The salience of one event at turn `now`, with its terms. `ranked` as in `strongest`."""
     related = relevance(_text(memory), query) if ranked is None else ranked.get(memory.offset, 0.0)
     terms = related, recency(memory.turn, now), memory.importance
-    return Score(_weighted(*terms, weights), *terms)
+    return Score(_weigh_salience(*terms, weights), *terms)
 
 
 def strongest(
@@ -108,7 +108,7 @@ def strongest(
         totals = [
             total
             if total < enough
-            else relevance_weight * _jaccard(vocabulary.compared(_text(memory)), query_words) + rate + worth
+            else relevance_weight * _jaccard(vocabulary.make_bag(_text(memory)), query_words) + rate + worth
             for memory, rate, worth, total in zip(memories, rates, worths, totals, strict=True)
         ]
     newest_first = range(len(memories) - 1, -1, -1)
@@ -119,7 +119,7 @@ def relevance(text: str, query: str) -> float:
     """The Jaccard similarity of the words of two texts, 0 if one of them has no words."""
     vocabulary = words.vocabulary()
     query_words = vocabulary.learn(query)
-    return _jaccard(vocabulary.compared(text), query_words)
+    return _jaccard(vocabulary.make_bag(text), query_words)
 
 
 def _jaccard(one: Bag, other: Bag) -> float:
@@ -136,7 +136,7 @@ def _text(memory: RememberedEvent) -> str:
     return memory.text if memory.text is not None else codec.decode(memory.data).text
 
 
-def _weighted(relevance: float, recency: float, importance: float, weights: Weights) -> float:
+def _weigh_salience(relevance: float, recency: float, importance: float, weights: Weights) -> float:
     return weights.relevance * relevance + weights.recency * recency + weights.importance * importance
 
 

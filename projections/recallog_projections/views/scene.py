@@ -21,7 +21,7 @@ DEFAULT_SCENE_KINDS = ("world.observed", GOAL_KIND)
 """The defaults of the memory model."""
 
 
-class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ShownEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One event: its offset, its bytes in the ledger, and its text."""
 
     offset: int
@@ -30,10 +30,10 @@ class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The text by the declaration of its kind; None means `Event.text`."""
 
 
-NEWEST = Table("scene.newest", Shown)
+NEWEST = Table("scene.newest", ShownEvent)
 """By kind: its newest shared event."""
-OWN_VISITOR = Log("scene.visitor.own", Shown, limits.VISITOR_EVENTS)
-SHARED_VISITOR = Log("scene.visitor.shared", Shown, limits.VISITOR_EVENTS)
+OWN_VISITOR = Log("scene.visitor.own", ShownEvent, limits.VISITOR_EVENTS)
+SHARED_VISITOR = Log("scene.visitor.shared", ShownEvent, limits.VISITOR_EVENTS)
 
 
 class Scene:
@@ -47,7 +47,7 @@ class Scene:
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
         plans = settings.plans(rows, space)
-        newest: dict[str, Shown] = {}
+        newest: dict[str, ShownEvent] = {}
         for record in run:
             event = record.event
             plan = plans[event.kind]
@@ -55,7 +55,7 @@ class Scene:
             if not record.memorable or not (shared or plan.is_visitor):
                 continue
             text = plan.kind.text(event.payload) if plan.declares_text and not event.is_erased else None
-            shown = Shown(record.offset, record.data, text)
+            shown = ShownEvent(record.offset, record.data, text)
             if shared:
                 newest[event.kind] = shown
             if plan.is_visitor and shared:

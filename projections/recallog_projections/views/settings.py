@@ -88,10 +88,10 @@ def kind_of(space: SpaceSettings | None, name: str) -> Kind:
     declared = space.kinds.get(name) if space is not None else None
     if declared is None:
         return kinds.kind_of(name)
-    return kinds.declared(name, declared.importance, declared.shared, declared.text, declared.role)
+    return kinds.declare_kind(name, declared.importance, declared.shared, declared.text, declared.role)
 
 
-class Plan(NamedTuple):
+class FoldPlan(NamedTuple):
     """What projections do with the events of one kind, under the settings of a space."""
 
     kind: Kind
@@ -103,20 +103,20 @@ class Plan(NamedTuple):
     """Whether the space declares their text."""
 
 
-class Plans(dict[str, Plan]):
+class FoldPlans(dict[str, FoldPlan]):
     """The plans of a space with certain settings, by kind."""
 
     def __init__(self, space: SpaceSettings | None) -> None:
         super().__init__()
         self.space = space
 
-    def __missing__(self, name: str) -> Plan:
+    def __missing__(self, name: str) -> FoldPlan:
         if len(self) >= limits.CACHED_PLANS_MAX:
             self.clear()
         kind = kind_of(self.space, name)
         declared = None if self.space is None else self.space.kinds.get(name)
         declares_text = declared is not None and declared.text is not None
-        self[name] = plan = Plan(
+        self[name] = plan = FoldPlan(
             kind, shares(self.space, name), kind.role == kinds.ACTION, kind.role == kinds.VISITOR, declares_text
         )
         return plan
@@ -130,7 +130,7 @@ def read_all(rows: Rows, records: Mapping[str, Sequence[Record]]) -> None:
             rows.get(AGENTS, space, agent)
 
 
-def plans(rows: Rows, space: str) -> Plans:
+def plans(rows: Rows, space: str) -> FoldPlans:
     """The plans of a space, which stay the same for a run: its settings end one."""
     row = rows.get(SPACES, space)
     known = _plans()
@@ -138,12 +138,12 @@ def plans(rows: Rows, space: str) -> Plans:
     if found is None or found.space is not row:
         if len(known) >= limits.CACHED_PLANS_MAX:
             known.clear()
-        found = known[id(row)] = Plans(row)
+        found = known[id(row)] = FoldPlans(row)
     return found
 
 
-@kinds.cached
-def _plans() -> dict[int, Plans]:
+@kinds.cache_by_catalogue
+def _plans() -> dict[int, FoldPlans]:
     """Plans by the identity of the settings, which they keep alive."""
     return {}
 
@@ -164,16 +164,16 @@ class SettingsProjection:
             event = record.event
             if event.kind == "agent.configured":
                 settings = rows.get(AGENTS, event.space, event.agent) or AgentSettings()
-                rows.put(AGENTS, _changed(settings, event.payload), event.space, event.agent)
+                rows.put(AGENTS, _change_settings(settings, event.payload), event.space, event.agent)
             elif event.kind == "space.configured":
                 space = rows.get(SPACES, event.space) or SpaceSettings()
-                rows.put(SPACES, configured(space, event.payload), event.space)
+                rows.put(SPACES, configure_space(space, event.payload), event.space)
             elif event.payload.get("shared_kinds") is not None:
                 space = rows.get(SPACES, event.space) or SpaceSettings()
-                rows.put(SPACES, configured(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
+                rows.put(SPACES, configure_space(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
 
 
-def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:
+def _change_settings(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:
     changed = {name: value for name, value in payload.items() if name in _AGENT_FIELDS}
     if changed.get("salience_weights") is not None:
         # A weight of 1 may be an integer in JSON; as a float it is the same row before and after it was stored.
@@ -181,7 +181,7 @@ def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettin
     return msgspec.structs.replace(settings, **changed)
 
 
-def configured(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:
+def configure_space(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:
     """The settings of a space as `space.configured` changes them. Raises `ProjectionError` for too many kinds."""
     shared, scene = payload.get("shared_kinds"), payload.get("scene_kinds")
     if "shared_kinds" in payload:
@@ -191,11 +191,11 @@ def configured(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSett
     if "scene_kinds" in payload:
         settings = msgspec.structs.replace(settings, scene_kinds=None if scene is None else tuple(scene))
     if "kinds" in payload:
-        settings = msgspec.structs.replace(settings, kinds=_declared(settings.kinds, payload["kinds"]))
+        settings = msgspec.structs.replace(settings, kinds=_declare_kinds(settings.kinds, payload["kinds"]))
     return settings
 
 
-def _declared(before: Mapping[str, Declaration], changed: Mapping[str, Any] | None) -> dict[str, Declaration]:
+def _declare_kinds(before: Mapping[str, Declaration], changed: Mapping[str, Any] | None) -> dict[str, Declaration]:
     if changed is None:
         return {}
     after = dict(before)

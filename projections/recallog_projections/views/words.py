@@ -49,7 +49,7 @@ class Vocabulary:
         known = (bits.get(word) or bits.setdefault(word, 1 << next(self._numbers)) for word in words)
         return Bag(_together(known, len(words)), len(words))
 
-    def compared(self, text: str) -> Bag:
+    def make_bag(self, text: str) -> Bag:
         """The words of `text`, to be compared with a text that was learned."""
         known = self._bags.get(text)
         if known is not None:

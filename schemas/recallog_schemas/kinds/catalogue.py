@@ -24,7 +24,7 @@ from recallog_schemas.kinds.episodes import (
     SessionStarted,
     Text,
     ToolUsed,
-    Verdict,
+    VerdictText,
 )
 from recallog_schemas.kinds.erasures import UnitErased
 from recallog_schemas.kinds.kind import (
@@ -65,7 +65,7 @@ class DeclaredKind(Part):
     @classmethod
     def _readable(cls, text: str | None) -> str | None:
         try:
-            text_rules.declared(text if text is not None else "text")
+            text_rules.make_rule(text if text is not None else "text")
         except ValueError as error:
             raise PydanticCustomError(
                 "text_rule",
@@ -120,8 +120,8 @@ _OF_THE_KERNEL = (
     episode("hypothesis.proposed", "An agent proposed an explanation.", Text, _TEXT, 0.75),
     episode("clue.found", "An agent found evidence.", Text, _TEXT, 0.80),
     episode("user.injected", "A person said something, such as a user.", Text, _TEXT, 0.95, shared=True, role=VISITOR),
-    episode("judge.verdict", "A judge decided.", Verdict, _TEXT, 0.90, "text winner score", shared=True),
-    episode("verdict.final", "The last decision of a run.", Verdict, _TEXT, 1.00, "text winner score"),
+    episode("judge.verdict", "A judge decided.", VerdictText, _TEXT, 0.90, "text winner score", shared=True),
+    episode("verdict.final", "The last decision of a run.", VerdictText, _TEXT, 1.00, "text winner score"),
     bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=2),
     bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate"),
     episode(
@@ -168,7 +168,7 @@ _cached: list[Callable[[], None]] = []
 """Functions that clear results which follow from the catalogue."""
 
 
-def cached(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def cache_by_catalogue(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Cache the results of a function that follow from the catalogue: a registration clears them."""
     wrapped = lru_cache(maxsize=1024)(function)
     _cached.append(wrapped.cache_clear)
@@ -199,7 +199,7 @@ def register(model: str, kinds: Iterable[Kind]) -> None:
         clear()
 
 
-def registered() -> list[str]:
+def list_registered() -> list[str]:
     """The kinds that were registered, in that order."""
     return [name for name in _catalogue if name not in BUILT_IN_KINDS]
 
@@ -214,13 +214,13 @@ def shared_kinds() -> frozenset[str]:
     return frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
 
 
-@cached
+@cache_by_catalogue
 def entry_kinds() -> frozenset[str]:
     """The kinds whose events contain words of an entry."""
     return frozenset(name for name, kind in CATALOGUE.items() if kind.entry)
 
 
-@cached
+@cache_by_catalogue
 def kinds_with_sources() -> frozenset[str]:
     """The kinds whose events name what they are made from."""
     return frozenset(name for name, kind in CATALOGUE.items() if kind.sources)
@@ -232,9 +232,9 @@ def kind_of(name: str) -> Kind:
 
 
 @lru_cache(maxsize=1024)
-def declared(name: str, importance: float, shared: bool, text: str | None, role: EpisodeRole) -> Kind:
+def declare_kind(name: str, importance: float, shared: bool, text: str | None, role: EpisodeRole) -> Kind:
     """The kind `name` as a space declares it."""
-    rule = _ANY_TEXT if text is None else text_rules.declared(text)
+    rule = _ANY_TEXT if text is None else text_rules.make_rule(text)
     return Kind(name, "", Payload, rule, importance, shared=shared, role=role)
 
 
@@ -299,7 +299,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(each)
 
 
-@cached
+@cache_by_catalogue
 def allows_only_a_text(name: str) -> bool:
     """Whether the payload of a kind may be a single text, as nearly all payloads are."""
     try:
@@ -328,7 +328,7 @@ def digest(names: frozenset[str] | None = None) -> str:
     return _digest([*_of(names), _UNKNOWN])
 
 
-@cached
+@cache_by_catalogue
 def definition(name: str) -> str:
     """16 hex digits that change whenever the definition of a kind does; "" for a kind that the catalogue lacks."""
     kind = CATALOGUE.get(name)

@@ -24,7 +24,7 @@ class Text(Payload):
     """The text."""
 
 
-class Verdict(Text):
+class VerdictText(Text):
     winner: str | None = None
     """Who won."""
     score: Any = None

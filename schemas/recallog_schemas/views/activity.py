@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from recallog_schemas.views.base import View, counted
+from recallog_schemas.views.base import View, count_noun
 
 
 class ActivityMinute(View):
@@ -30,4 +30,4 @@ class Activity(View):
         """The sum, then one line for each minute with events."""
         lines = [each.format() for each in self.minutes if each.events]
         total = sum(each.events for each in self.minutes)
-        return "\n".join([f"{counted(total, 'event')} in {counted(len(self.minutes), 'minute')}", *lines])
+        return "\n".join([f"{count_noun(total, 'event')} in {count_noun(len(self.minutes), 'minute')}", *lines])

@@ -47,7 +47,7 @@ class View(BaseModel):
 
     def format(self) -> str:
         """The view as text: its fields, one per line; further lines of a text are indented."""
-        return "\n".join(f"{name}: {continued(str(getattr(self, name)))}" for name in type(self).model_fields)
+        return "\n".join(f"{name}: {indent_continuation(str(getattr(self, name)))}" for name in type(self).model_fields)
 
     @property
     def ok(self) -> bool:
@@ -59,7 +59,7 @@ class View(BaseModel):
         """Whether the answer has no content, as for a misspelt name."""
         return False
 
-    def fitted(self) -> Self:
+    def fit(self) -> Self:
         """The view with the items of its list that fit into one answer; see `Bounded`."""
         return self
 
@@ -163,7 +163,7 @@ class Bounded(View):
     """How many further items did not fit into the answer: a list has at most 4 MiB, and at least one item. Left out
     if there are none."""
 
-    def fitted(self) -> Self:
+    def fit(self) -> Self:
         """The answer with the items of its list that fit."""
         items = getattr(self, self.list_field)
         if len(items) <= self.items_least:
@@ -254,7 +254,7 @@ class OfEvent(OfAgent):
         """Whether the answer itself shows that the agent may see the event."""
         raise NotImplementedError
 
-    def concealed(self) -> Self:
+    def conceal(self) -> Self:
         """The answer about an event that does not exist."""
         raise NotImplementedError
 
@@ -382,7 +382,7 @@ def shown_json(value: Any) -> str:
 # may look like one of them: a text is shown in one line, or its lines are indented.
 
 
-def counted(count: int, one: str, more: str = "") -> str:
+def count_noun(count: int, one: str, more: str = "") -> str:
     """A number with its noun, for example "1 space" or "2,000 spaces". `more` is the plural, by default with an s."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
@@ -392,11 +392,11 @@ def one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def indented(text: str) -> str:
+def indent_lines(text: str) -> str:
     """`text` with all of its lines indented, below a line that says what it is."""
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def continued(text: str) -> str:
+def indent_continuation(text: str) -> str:
     """`text` with all of its lines indented except the first one, which continues a line."""
     return "\n  ".join(text.splitlines())

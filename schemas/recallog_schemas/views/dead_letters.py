@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, ListView, PageView, View, indented, one_line
+from recallog_schemas.views.base import Bounded, ListView, PageView, View, indent_lines, one_line
 
 
 class DeadLetter(View):
@@ -71,7 +71,7 @@ class FirstOfId(View):
     def format(self) -> str:
         """The field that differs and the position, then the content of the event."""
         differs = f"differs in {self.differs_in} from the event that has its id, at {self.position}:"
-        return f"{differs}\n{indented(self.content)}"
+        return f"{differs}\n{indent_lines(self.content)}"
 
 
 class DeadLetterDetail(View):
@@ -86,5 +86,5 @@ class DeadLetterDetail(View):
 
     def format(self) -> str:
         """The dead letter in one line, then the content of the record; for a conflict also that of the other event."""
-        lines = [self.letter.format(), indented(self.content)]
+        lines = [self.letter.format(), indent_lines(self.content)]
         return "\n".join([*lines, self.first.format()] if self.first else lines)

@@ -1,7 +1,7 @@
 """The answer to an erasure: what it erases, and what it cannot reach."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import View, counted, one_line
+from recallog_schemas.views.base import View, count_noun, one_line
 
 _NOT_SEALED = (
     "not sealed, and still in the ledger",
@@ -66,9 +66,9 @@ class ErasureReport(View):
         place = one_line(self.space)
         what = f"{self.unit} {one_line(', '.join(self.names))} of {place}" if self.names else f"{self.unit} {place}"
         done = "would erase" if self.dry_run else "erased"
-        lines = [f"{what}: {done} {counted(self.erased, 'event')}"]
+        lines = [f"{what}: {done} {count_noun(self.erased, 'event')}"]
         if self.empty and self.erased_before:
-            lines[0] += f"; {counted(self.erased_before, 'event')} had been erased before"
+            lines[0] += f"; {count_noun(self.erased_before, 'event')} had been erased before"
         elif self.empty and self.names:
             lines[0] += f": no event of {place} names this {self.unit}"
         lines += [f"  {each.format()}" for each in self.kinds]

@@ -22,7 +22,7 @@ class Groupable(Protocol):
 Hit = TypeVar("Hit", bound=Groupable)
 
 
-def grouped(hits: Iterable[Hit]) -> list[list[Hit]]:
+def group_hits(hits: Iterable[Hit]) -> list[list[Hit]]:
     """The hits in groups, those with better hits first.
 
     The first of a group is what holds now, else its best hit. The others follow in the order in which they were said,

@@ -48,7 +48,7 @@ class Lineage(OfEvent):
     def shows_event(self) -> bool:
         return self.memory is not None
 
-    def concealed(self) -> Self:
+    def conceal(self) -> Self:
         """The lineage of an unknown event: the answer reveals nothing else about an event that the agent may not
         see."""
         return self

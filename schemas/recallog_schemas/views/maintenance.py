@@ -1,7 +1,7 @@
 """Reports of rebuilds and of copies of ledgers."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ListView, View, counted, one_line
+from recallog_schemas.views.base import ListView, View, count_noun, one_line
 
 
 class RebuildPlan(View):
@@ -21,7 +21,7 @@ class RebuildPlan(View):
     def format(self) -> str:
         """Views, partition, number of records and generations in one line."""
         joins = f", joining {self.joins}" if self.joins else ""
-        return f"{self.views}, partition {self.partition}: {counted(self.records, 'record')}{joins}, replacing " + (
+        return f"{self.views}, partition {self.partition}: {count_noun(self.records, 'record')}{joins}, replacing " + (
             self.replaces or "nothing"
         )
 
@@ -53,7 +53,7 @@ class RebuildReport(View):
         joined = ", joined one under way" if self.joined else ""
         rate = self.records / self.seconds if self.seconds else 0
         return (
-            f"rebuilt {counted(self.records, 'record')} in {self.seconds:.1f} s ({rate:,.0f}/s{joined}): "
+            f"rebuilt {count_noun(self.records, 'record')} in {self.seconds:.1f} s ({rate:,.0f}/s{joined}): "
             f"{self.replaced or 'nothing'} → {self.generation}"
         )
 
@@ -104,5 +104,5 @@ class CopyReport(View):
 
     def format(self) -> str:
         """The problems, one per line, then the numbers of records."""
-        copied = f"copied {self.copied:,} of {counted(self.records, 'record')}"
+        copied = f"copied {self.copied:,} of {count_noun(self.records, 'record')}"
         return "\n".join((*(problem.format() for problem in self.problems), copied))

@@ -83,12 +83,12 @@ def _is_shown(path: str, value: object) -> bool:
 
 def _table(head: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
-    lines = ("".join(f"<td>{escape(_shown(value))}</td>" for value in row) for row in rows)
+    lines = ("".join(f"<td>{escape(_show_value(value))}</td>" for value in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>" if body else ""
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     """A value in a cell. What would hide or reorder characters is written out."""
     match value:
         case None:

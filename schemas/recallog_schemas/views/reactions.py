@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from recallog_schemas import names, triggers
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import Bounded, ListView, PageView, View, counted, one_line
+from recallog_schemas.views.base import Bounded, ListView, PageView, View, count_noun, one_line
 
 
 class PendingTrigger(View):
@@ -47,7 +47,7 @@ class PendingTrigger(View):
         if self.threshold is not None:
             return f"{self.events:,} of {self.threshold:,} events"
         one, more = triggers.kind_of(self.kind).counts
-        return counted(self.events, one, more)
+        return count_noun(self.events, one, more)
 
 
 class PendingView(PageView[PendingTrigger]):
@@ -56,7 +56,7 @@ class PendingView(PageView[PendingTrigger]):
     @classmethod
     def cursor_of(cls, item: PendingTrigger) -> str:
         """The cursor of the page after an item."""
-        return names.joined(":", item.space, item.agent, item.trigger)
+        return names.join_names(":", item.space, item.agent, item.trigger)
 
 
 class Reaction(View):
@@ -92,15 +92,15 @@ class Reaction(View):
             agent=event.agent,
             trigger=trigger.id,
             kind=event.kind,
-            text=event.text or str(event.payload.get("reason", "")) or _published(event),
+            text=event.text or str(event.payload.get("reason", "")) or _describe_event(event),
             based_on=tuple(event.payload.get("based_on", ())),
             position=position,
         )
 
 
-def _published(event: Event) -> str:
+def _describe_event(event: Event) -> str:
     events = event.payload.get("events")
-    return "" if events is None else counted(events, "event")
+    return "" if events is None else count_noun(events, "event")
 
 
 class ReactionsView(ListView[Reaction], Bounded):

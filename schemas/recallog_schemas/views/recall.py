@@ -8,7 +8,7 @@ from recallog_schemas import kinds
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import MARK
 from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Standing, View, one_line
-from recallog_schemas.views.grouping import Groupable, grouped
+from recallog_schemas.views.grouping import Groupable, group_hits
 
 
 class RecallHit(Remembered, Standing):
@@ -138,7 +138,7 @@ class Recalled(OfAgent):
 
     def format_hits(self, hits: "Iterable[GroupedLine]") -> str:
         """`notes` in brackets, then the lines of hits without weak ones: those of a group after its first, indented."""
-        groups = grouped(hit for hit in hits if not hit.weak)
+        groups = group_hits(hit for hit in hits if not hit.weak)
         lines = iter(self.lines(hit for group in groups for hit in group))
         indents = ("  " if number else "" for group in groups for number in range(len(group)))
         notes = [f"({note})" for note in self.notes]

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, OfSpace, PageView, View, counted, one_line
+from recallog_schemas.views.base import ComputedAt, OfSpace, PageView, View, count_noun, one_line
 
 
 class SpaceView(ComputedAt):
@@ -25,7 +25,7 @@ class SpaceView(ComputedAt):
     def format(self) -> str:
         """The counts and positions in one line."""
         counts = ", ".join(
-            (counted(self.events, "event"), counted(self.agents, "agent"), counted(self.sessions, "session"))
+            (count_noun(self.events, "event"), count_noun(self.agents, "agent"), count_noun(self.sessions, "session"))
         )
         return f"{self.space}: {counts}, from {self.first} to {self.last}"
 
@@ -53,7 +53,7 @@ class AgentView(View):
 
     def format(self) -> str:
         """Name, count and positions in one line."""
-        return f"{one_line(self.name)}: {counted(self.events, 'event')}, from {self.first} to {self.last}"
+        return f"{one_line(self.name)}: {count_noun(self.events, 'event')}, from {self.first} to {self.last}"
 
 
 class AgentsView(OfSpace, PageView[AgentView]):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from recallog_schemas.views.base import View, counted
+from recallog_schemas.views.base import View, count_noun
 from recallog_schemas.views.reactions import PendingTrigger
 
 
@@ -37,7 +37,7 @@ class PartitionStatus(View):
         """Views, partition, progress, dead letters and generation in one line."""
         return (
             f"{self.views}, partition {self.partition}: {self.checkpoint + 1:,} of {self.end:,} records processed, "
-            f"{counted(self.dead_letters, 'dead letter')}, generation {self.generation or 'none yet'}"
+            f"{count_noun(self.dead_letters, 'dead letter')}, generation {self.generation or 'none yet'}"
             + (f"; {self.problem}" if self.problem else "")
         )
 
@@ -125,7 +125,7 @@ class Status(View):
     def format(self) -> str:
         """The counts, then the progress of each group of views and what is wrong, one per line."""
         numbers = {"record": self.records, "space": self.spaces, "agent": self.agents, "session": self.sessions}
-        counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
+        counts = ", ".join(count_noun(number, noun) for noun, number in numbers.items())
         index = [self.index.format()] if self.index is not None and self.index.problem else []
         faults = [fault.format() for fault in self.faults]
         return "\n".join((counts, *(row.format() for row in self.partitions), *index, *faults))

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, ListView, View, counted, one_line
+from recallog_schemas.views.base import ComputedAt, ListView, View, count_noun, one_line
 
 _INDEX = "index"
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
@@ -272,7 +272,9 @@ class VerifyReport(View):
             lines += [f"  → {remedy}"] if remedy else []
         if self.clean:
             rows = sum(table.rows for table in self.tables)
-            lines.append(f"clean {counted(self.records, 'record')}, {counted(rows, 'row')}, digest {self.digest[:16]}")
+            lines.append(
+                f"clean {count_noun(self.records, 'record')}, {count_noun(rows, 'row')}, digest {self.digest[:16]}"
+            )
         return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from recallog import Settings
 from recallog_schemas import extras
 from recallog_schemas.errors import SettingsError, StorageError, Unauthorized
 from recallog_service.access import keys, stores
-from recallog_service.access.concealing import concealed
+from recallog_service.access.concealing import conceal_error
 from recallog_service.access.grants import Grant
 from recallog_service.access.rates import RateLimits
 
@@ -61,26 +61,26 @@ class Access:
 
         Raises `Unauthorized`, and `RateLimited` if the key has a limit.
         """
-        caller = await self.identified(token)
+        caller = await self.identify(token)
         if caller.calls_per_minute is not None:
             self.limits.take(caller.name, "", calls_per_minute=caller.calls_per_minute)
         return caller
 
-    async def identified(self, token: str | None) -> Caller:
+    async def identify(self, token: str | None) -> Caller:
         """Who holds this key or token, without counting it as a call: shows whether it is still valid. Raises
         `Unauthorized`."""
         try:
-            return await self._identified(token)
+            return await self._identify_caller(token)
         except StorageError as error:
-            raise concealed(error) from None  # nobody knows yet whether it is an operator
+            raise conceal_error(error) from None  # nobody knows yet whether it is an operator
 
-    async def _identified(self, token: str | None) -> Caller:
+    async def _identify_caller(self, token: str | None) -> Caller:
         if await self.is_open():
             return Caller(_KEYLESS, Grant.everything())
         if not token:
             raise Unauthorized("this needs a key: Authorization: Bearer rl_…; recallog keys create makes one")
         if keys.is_key(token):
-            key = await keys.found(self._store, token)
+            key = await keys.find_key(self._store, token)
             if key is None:
                 raise Unauthorized("the key is unknown, revoked or expired")
             return Caller(f"key:{key.id}", key.grant, key.calls_per_minute)
@@ -101,7 +101,7 @@ def _tokens(settings: Settings) -> "Tokens | None":
                 "RECALLOG_JWT_AUDIENCE and RECALLOG_JWT_ISSUER are about tokens: set RECALLOG_JWT_KEY too, or neither"
             )
         return None
-    with extras.needed("server"):
+    with extras.import_extra("server"):
         from recallog_service.access.tokens import Tokens
 
     return Tokens(settings)

@@ -27,7 +27,7 @@ FOR_OPERATORS = (
 _log = logging.getLogger("recallog.access")
 
 
-def concealed(error: RecallogError) -> RecallogError:
+def conceal_error(error: RecallogError) -> RecallogError:
     """The error without its message and its fields. It is logged."""
     name = type(error).__name__
     _log.error("an error whose message is for operators", exc_info=error)

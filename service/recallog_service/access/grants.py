@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_seriali
 
 from recallog_schemas import names
 from recallog_schemas.errors import Forbidden, RecallogError
-from recallog_service.access.concealing import FOR_OPERATORS, concealed
+from recallog_service.access.concealing import FOR_OPERATORS, conceal_error
 
 ANY = "*"
 """All spaces, or any agent."""
@@ -17,14 +17,14 @@ _BELOW = "/*"
 
 
 def _name_or_any(text: str) -> str:
-    return text if text == ANY else names.checked(text)
+    return text if text == ANY else names.check_name(text)
 
 
 def _spaces(pattern: str) -> str:
     if pattern == ANY:
         return pattern
     below = _BELOW if pattern.endswith(_BELOW) else ""
-    return f"{names.checked(pattern.removesuffix(below))}{below}"
+    return f"{names.check_name(pattern.removesuffix(below))}{below}"
 
 
 class Verb(StrEnum):
@@ -92,9 +92,9 @@ class Grant(BaseModel):
         """Whether its holder operates the whole memory."""
         return Verb.OPERATE in self.verbs and self.is_of_all_spaces and not self.is_of_one_agent
 
-    def told(self, error: RecallogError) -> RecallogError:
+    def translate_error(self, error: RecallogError) -> RecallogError:
         """An error as the holder sees it: only operators see hosts, folders and records."""
-        return error if self.is_of_operators or not isinstance(error, FOR_OPERATORS) else concealed(error)
+        return error if self.is_of_operators or not isinstance(error, FOR_OPERATORS) else conceal_error(error)
 
     def cells(self) -> Sequence[str]:
         """The grant as the cells of a table: spaces, agent, verbs."""

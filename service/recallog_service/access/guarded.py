@@ -37,7 +37,7 @@ class Guarded:
 
     def admit(self, operation: Operation, given: Mapping[str, Any]) -> None:
         """Raise what `call` raises before any work is done: `Forbidden`, and errors of the arguments."""
-        self.bounded(operation, operation.validated(self.admitted(operation, given), strict=False))
+        self.bound_arguments(operation, operation.validate(self.admit_arguments(operation, given), strict=False))
 
     def may_be_told(self, operation: Operation) -> bool:
         """Whether the holder of the grant may get warnings about probable mistakes: a warning about an
@@ -46,7 +46,7 @@ class Guarded:
 
     # The stages of a call
 
-    def admitted(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+    def admit_arguments(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with what the grant fixes, where it is missing. Raises `Forbidden` without the verb."""
         if Verb(operation.scope) not in self.grant.verbs:
             raise Forbidden
@@ -63,7 +63,7 @@ class Guarded:
                 found[name] = [{**fixed, **each} if isinstance(each, Mapping) else each for each in value]
         return found
 
-    def bounded(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
+    def bound_arguments(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with the agent that the grant fixes. Raises `Forbidden`."""
         grant, bounded = self.grant, dict(valid)
         if Verb.FORGET not in grant.verbs and any(valid.get(name) for name in operation.needing_forget):
@@ -95,9 +95,9 @@ class Guarded:
         field = _items_with_space(call.operation)
         if self.grant.is_of_all_spaces or call.arguments.get("space") is not None or field is None:
             return pipeline.perform(call)
-        return self._filtered(call, field)
+        return self._filter_items(call, field)
 
-    def told(self, call: Call, error: RecallogError) -> RecallogError:
+    def translate_error(self, call: Call, error: RecallogError) -> RecallogError:
         """The error without what tells of other spaces and agents, or is for operators."""
         grant = self.grant
         if isinstance(error, DeadLettered) and (not grant.is_of_all_spaces or grant.is_of_one_agent):
@@ -107,20 +107,20 @@ class Guarded:
             # It may be an event of another agent, of which the field that differs would tell something.
             message = "an id of these belongs to another event of the space; give this one an id of its own"
             return IdConflict(message, path="id", position="")
-        return grant.told(error) if isinstance(error, FOR_OPERATORS) else error
+        return grant.translate_error(error) if isinstance(error, FOR_OPERATORS) else error
 
-    async def shown(self, call: Call, answer: Any) -> Any:
+    async def filter_answer(self, call: Call, answer: Any) -> Any:
         """The answer, of which one agent sees only what it may: also not whether there is another agent or an event."""
         if not self.grant.is_of_one_agent:
             return answer
         if isinstance(answer, OfEvent):
-            return await self._seen(answer, call.arguments)
+            return await self._conceal_unseen(answer, call.arguments)
         if isinstance(answer, OfAgent) and answer.agent != self.grant.agent:
             # Whether there is such an agent shows only in what this one may see of it.
             return answer.model_copy(update={"known": not answer.empty})
         return answer
 
-    async def _filtered(self, call: Call, field: str) -> Any:
+    async def _filter_items(self, call: Call, field: str) -> Any:
         """The answer with those items of its `field` that the grant covers.
 
         A page of them is filled from as many pages as needed: neither its size nor its `next` tell of other spaces.
@@ -143,16 +143,16 @@ class Guarded:
     def _of_covered(self, items: Iterable[Any]) -> list[Any]:
         return [each for each in items if each.space is None or self.grant.covers(each.space)]
 
-    async def _seen(self, answer: OfEvent, bounded: Mapping[str, Any]) -> OfEvent:
+    async def _conceal_unseen(self, answer: OfEvent, bounded: Mapping[str, Any]) -> OfEvent:
         """The answer about an event, or that about an unknown one if the agent may not see the event."""
         if answer.shows_event:
             return answer
         at = {name: bounded[name] for name in ("after", "as_of") if name in bounded}
         try:
             found = await self._memory.entries(answer.space, answer.agent, [answer.event_id], **at)
-            return answer if found.entries else answer.concealed()
+            return answer if found.entries else answer.conceal()
         except OutOfRange:  # only an event that the views have dropped can raise it
-            return answer.concealed()
+            return answer.conceal()
 
 
 def _verb_of(event: Event) -> Verb:

@@ -28,13 +28,13 @@ class _Document(BaseModel):
     keys: list[Key]
 
 
-def sealed(keys: Sequence[Key], *, indent: int | None = None) -> bytes:
+def seal_keys(keys: Sequence[Key], *, indent: int | None = None) -> bytes:
     """The document of some keys."""
     document = _Document(checksum=_PLACE, keys=list(keys)).model_dump_json(indent=indent).encode()
     return document.replace(_PLACE.encode(), _digest(document), 1)
 
 
-def opened(document: bytes) -> Sequence[Key]:
+def read_keys(document: bytes) -> Sequence[Key]:
     """The keys in a document, also in one of earlier versions. Raises `KeysDamaged`."""
     try:
         if document.startswith(_UNSEALED):

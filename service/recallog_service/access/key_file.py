@@ -52,7 +52,7 @@ class KeyFile(KeyStore):
             found = self._path.stat()
             version = found.st_mtime_ns, found.st_size, found.st_ino
             if version != self._version:
-                self._stored = {key.id: key for key in key_document.opened(self._path.read_bytes())}
+                self._stored = {key.id: key for key in key_document.read_keys(self._path.read_bytes())}
                 self._version = version
         except FileNotFoundError:
             self._version, self._stored = None, {}
@@ -70,7 +70,7 @@ class KeyFile(KeyStore):
         with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:
             try:
                 Path(file.name).chmod(private_files.FILE)  # which it has already, unless the umask is unusual
-                file.write(key_document.sealed(keys, indent=2))
+                file.write(key_document.seal_keys(keys, indent=2))
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(self._path)

@@ -123,7 +123,7 @@ def is_key(token: str) -> bool:
     return token.startswith(f"{PREFIX}_")
 
 
-async def found(store: KeyStore, token: str) -> Key | None:
+async def find_key(store: KeyStore, token: str) -> Key | None:
     """The stored key that `token` is, if it is valid now; None if not, after the same work."""
     _, _, rest = token.partition("_")
     id_, _, secret = rest.partition("_")

@@ -27,7 +27,7 @@ class KeysInDatabase(KeyStore):
         return sorted(keys, key=lambda key: key.created)
 
     async def put(self, key: Key) -> None:
-        await self._documents.put(key.id, key_document.sealed([key]))
+        await self._documents.put(key.id, key_document.seal_keys([key]))
 
     async def close(self) -> None:
         await self._documents.close()
@@ -38,7 +38,7 @@ def _key(id_: str, stored: bytes, place: str) -> Key:
     try:
         # Earlier versions have stored the key alone.
         document = b"[%s]" % stored if stored.startswith(_UNSEALED) else stored
-        (key,) = key_document.opened(document)
+        (key,) = key_document.read_keys(document)
         if key.id == id_:
             return key
     except ValueError:

@@ -152,9 +152,9 @@ class Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers and not record.name.startswith(_CLIENTS):
-            from recallog_schemas.views import continued  # not before there is something to warn of
+            from recallog_schemas.views import indent_continuation  # not before there is something to warn of
 
-            sys.stderr.write(f"warning: {visible(continued(record.getMessage()))}\n")
+            sys.stderr.write(f"warning: {visible(indent_continuation(record.getMessage()))}\n")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
 from recallog_service.cli import panels, rendering, terminal, unknown_names
-from recallog_service.cli.parameters import choices_of, is_repeated, made, parameter, spoken, written
+from recallog_service.cli.parameters import choices_of, is_repeated, make_parameter, name_parameter, parameter, spoken
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
@@ -44,7 +44,7 @@ _WAIT = "wait_index"
 
 
 @dataclass(slots=True)
-class Line:
+class CommandLine:
     """One command: an operation, and those that its options select instead."""
 
     words: Sequence[str]
@@ -63,16 +63,16 @@ class Line:
         return next((name for name in required if name not in self.operation.parameters), None)
 
 
-def lines(facade: type[Facade] = Memory) -> list[Line]:
+def lines(facade: type[Facade] = Memory) -> list[CommandLine]:
     """The commands of a facade's operations, in the order of their declaration."""
-    found: dict[tuple[str, ...], Line] = {}
+    found: dict[tuple[str, ...], CommandLine] = {}
     selected = []
     for operation in all_operations(facade).values():
         *words, last = operation.command.split() or [""]
         if last.startswith("--"):
             selected.append((tuple(words), last.removeprefix("--").replace("-", "_"), operation))
         elif last:
-            found[*words, last] = Line((*words, last), operation)
+            found[*words, last] = CommandLine((*words, last), operation)
     for path, option, operation in selected:
         found[path].instead[option] = operation
     return list(found.values())
@@ -104,7 +104,7 @@ def add(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
                 "epilog": f"Example: {line.operation.example}",
                 "rich_help_panel": _PANELS[line.operation.scope],
             }
-            app.command(line.words[-1], **details)(command.made())
+            app.command(line.words[-1], **details)(command.make_function())
 
 
 def panel_of(name: str, facade: type[Facade] = Memory) -> str:
@@ -121,7 +121,7 @@ def summary_of(name: str, facade: type[Memory] = Memory) -> str | None:
 class _Command:
     """The parameters of a command, and what it does."""
 
-    def __init__(self, line: Line, facade: type[Memory]) -> None:
+    def __init__(self, line: CommandLine, facade: type[Memory]) -> None:
         self._line = line
         self._facade = facade
         self._output = _output_parameters(line.operation)
@@ -130,7 +130,7 @@ class _Command:
     def help(self) -> str:
         return "\n\n".join(spoken(part, self._line.operation) for part in self._line.operation.description)
 
-    def made(self) -> Any:
+    def make_function(self) -> Any:
         """The function that Typer runs: its signature is that of the command."""
 
         def run(**given: Any) -> None:
@@ -153,11 +153,11 @@ class _Command:
                     found[name] = parameter(operation, name, required=each.default is each.empty and is_shared)
         found |= {option: self._selecting(option) for option in line.instead}
         if _WAIT in line.operation.parameters:
-            found["wait"] = made("wait", terminal.Wait, False)
-            found["index"] = made("index", terminal.Index, None)
+            found["wait"] = make_parameter("wait", terminal.Wait, False)
+            found["index"] = make_parameter("index", terminal.Index, None)
         if self._line.operation.scope is Scope.OPERATE:
-            found["projections"] = made("projections", terminal.Projections, None)
-        common = made("home", terminal.Home, None), made("as_json", terminal.Json, False)
+            found["projections"] = make_parameter("projections", terminal.Projections, None)
+        common = make_parameter("home", terminal.Home, None), make_parameter("as_json", terminal.Json, False)
         return [*found.values(), *self._output, *common]
 
     def _selecting(self, option: str) -> inspect.Parameter:
@@ -165,23 +165,28 @@ class _Command:
         operation, name = self._line.instead[option], self._line.value_of(option)
         text = spoken(operation.summary, operation)
         if name is None:
-            return made(option, Annotated[bool, typer.Option(flag(option), help=text)], False)
+            return make_parameter(option, Annotated[bool, typer.Option(flag(option), help=text)], False)
         kind = list[str] if is_repeated(operation, name) else str
         metavar = name.rsplit("_", 1)[-1].upper().removesuffix("S" if kind is not str else "")
-        return made(option, Annotated[kind | None, typer.Option(flag(option), metavar=metavar, help=text)], None)
+        return make_parameter(
+            option, Annotated[kind | None, typer.Option(flag(option), metavar=metavar, help=text)], None
+        )
 
     def _run(self, given: dict[str, Any]) -> None:
         """Print the answer; the exit code says whether what was requested was found or done."""
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
-        wait, own = given.pop("wait", False), terminal.listed(given.pop("projections", None))
+        wait, own = given.pop("wait", False), terminal.join_names(given.pop("projections", None))
         output = {each.name: given.pop(each.name) for each in self._output}
-        operation = self._selected(given)
+        operation = self._select_operation(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
         async def work() -> tuple[Any, str | None]:
-            valid = _validated(operation, arguments)
+            valid = _validate_arguments(operation, arguments)
             chosen = {"index": index, "projections": own}
-            with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (memory, _):
+            with terminal.open_memory(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (
+                memory,
+                _,
+            ):
                 async with memory:
                     if _has_short_ids(operation):
                         from recallog_service.cli import short_ids
@@ -190,7 +195,7 @@ class _Command:
                     if wait and await _wait_for_index(memory, valid["space"]) and _WAIT in operation.parameters:
                         valid = {**valid, _WAIT: True}  # an index that has ended since is an error
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
-                        return await _answered(memory, operation, valid, advance)
+                        return await _call_operation(memory, operation, valid, advance)
 
         answer, unknown = terminal.run(work, as_json=as_json)
         if as_json:
@@ -204,7 +209,7 @@ class _Command:
             terminal.note(unknown)
         raise typer.Exit(0 if answer.ok and unknown is None else 1)
 
-    def _selected(self, given: dict[str, Any]) -> Operation:
+    def _select_operation(self, given: dict[str, Any]) -> Operation:
         """The operation that the options select. `given` keeps its arguments; options of others are refused."""
         chosen, by = self._line.operation, ""
         for option, operation in self._line.instead.items():
@@ -236,13 +241,13 @@ def _on_a_terminal(operation: Operation, answer: Any) -> Any:
         return answer
     from recallog_service.cli import short_ids
 
-    return short_ids.shortened(operation, answer)
+    return short_ids.shorten_ids(operation, answer)
 
 
-def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+def _validate_arguments(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments in the types of the operation. An error names an option as it was written."""
     try:
-        return operation.validated(_with_files(operation, arguments), strict=False)
+        return operation.validate(_with_files(operation, arguments), strict=False)
     except InvalidArgument as error:
         name, _, part = error.path.partition(".")
         message = str(error).removeprefix(error.path)
@@ -251,7 +256,7 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
         if isinstance(given, str) and (near := get_close_matches(given, choices, 1)):
             message += f"; did you mean {near[0]!r}?"
         raise InvalidArgument(
-            f"{written(operation, name)}{of_object}{message}", path=error.path, rule=error.rule
+            f"{name_parameter(operation, name)}{of_object}{message}", path=error.path, rule=error.rule
         ) from None
 
 
@@ -275,21 +280,21 @@ def _if_missing(operation: Operation) -> Literal["refuse", "create", "empty"]:
     return "create" if operation.scope is Scope.PUBLISH else "refuse"
 
 
-async def _answered(
+async def _call_operation(
     memory: Memory, operation: Operation, valid: dict[str, Any], advance: Progress
 ) -> tuple[Any, str | None]:
     """The answer, and the name in the arguments that was never seen and leaves it empty; None if there is none."""
 
-    async def invoked() -> tuple[Any, str | None]:
+    async def invoke() -> tuple[Any, str | None]:
         call = pipeline.of_memory(memory, operation, valid, dict.fromkeys(operation.callbacks, advance))
         if not operation.read_only:  # a notice, such as what was scrubbed, is a warning
             return await pipeline.perform(call), None
-        with notices.told() as told:
+        with notices.collect_notices() as told:
             answer = await pipeline.perform(call)
         return answer, told[0] if told else None
 
     try:
-        answer, misspelt = await invoked()
+        answer, misspelt = await invoke()
         if misspelt is None and not unknown_names.may_be_unknown(answer, valid):
             return answer, None
         await unknown_names.catch_up(memory, valid["space"])
@@ -297,7 +302,7 @@ async def _answered(
         if misspelt is not None:
             return answer, unknown and misspelt  # what is shared leaves the answer not empty
         is_final = unknown is not None or valid.get("as_of") is not None or not operation.read_only
-        return answer if is_final else (await invoked())[0], unknown
+        return answer if is_final else (await invoke())[0], unknown
     except OutOfRange:
         if valid.get("space") is not None:
             await unknown_names.refuse_unknown(memory, valid)

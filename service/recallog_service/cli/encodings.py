@@ -21,8 +21,8 @@ _SIMILAR = {
 
 def prepare() -> None:
     """Let standard output and errors replace what they cannot encode, whatever PYTHONIOENCODING and the locale say."""
-    codecs.register_error(_REPLACE, _replaced)
-    codecs.register_error(_ESCAPE, _escaped)
+    codecs.register_error(_REPLACE, _replace_unencodable)
+    codecs.register_error(_ESCAPE, _escape_unencodable)
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, _REPLACE), (sys.stderr, _REPLACE)):
         stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # each is a TextIOWrapper, or `main` made it one
 
@@ -49,11 +49,11 @@ def json_for(stream: TextIO, text: str) -> str:
     return text if text.isascii() else text.encode(encoding, _ESCAPE).decode(encoding)
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replace_unencodable(error: UnicodeError) -> tuple[str, int]:
     return _each(error, lambda character: _SIMILAR.get(character, "?"))
 
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     return _each(error, json_escape)
 
 

@@ -49,7 +49,7 @@ def export_command(
         except OSError as error:
             raise typer.BadParameter(f"cannot write {output}: {error.strerror}") from None
         try:
-            with patient(), terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
+            with patient(), terminal.bar("exporting") as advance, terminal.open_memory(home) as (memory, _):
                 async with memory:
                     async for batch in _records(memory, space, left_out if keep_going else None):
                         for number, (offset, data) in enumerate(batch.records):

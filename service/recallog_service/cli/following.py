@@ -16,7 +16,7 @@ from recallog.following.entries import (
 )
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
-from recallog_schemas.views import continued, one_line
+from recallog_schemas.views import indent_continuation, one_line
 from recallog_service.cli import panels, terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
@@ -47,7 +47,7 @@ def tail_command(
         printed = False
         if follow_ledger:
             await terminal.until_it_exists(home)
-        with terminal.opened(home) as (memory, _):
+        with terminal.open_memory(home) as (memory, _):
             async with memory:
                 begins = await _begins(memory, start, space)
                 async for batch in follow(memory, begins, space, once=not follow_ledger):
@@ -73,20 +73,20 @@ def entry_line(entry: LedgerEntry) -> str:
     event = entry.event
     if event is None:
         return one_line(f"{entry.position}  (not an event: {entry.problem})")
-    return continued(
+    return indent_continuation(
         f"{entry.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.space}  {event.agent}  {event.kind}  {event.text}"
     )
 
 
 async def begin_in_space(memory: Memory, start: str | None, space: str) -> Position:
     """The position that the user gave, else that of the first of the newest 20 records of `space`."""
-    return await newest_in_space(memory, space, _NEWEST_RECORDS) if start is None else await _given(memory, start)
+    return await newest_in_space(memory, space, _NEWEST_RECORDS) if start is None else await _read_start(memory, start)
 
 
 async def _begins(memory: Memory, start: str | None, space: str | None) -> dict[int, int]:
     """By partition the offset to begin at. A start or a space limits the answer to one partition."""
     if start is not None:
-        begin = await _given(memory, start)
+        begin = await _read_start(memory, start)
     elif space is not None:
         begin = await begin_in_space(memory, None, space)
     else:
@@ -94,7 +94,7 @@ async def _begins(memory: Memory, start: str | None, space: str | None) -> dict[
     return {begin.partition: begin.offset}
 
 
-async def _given(memory: Memory, start: str) -> Position:
+async def _read_start(memory: Memory, start: str) -> Position:
     try:
         position = Position.parse(start)
     except OutOfRange as error:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from recallog.scrubbing import described
-from recallog_schemas.views import counted
+from recallog.scrubbing import describe_counts
+from recallog_schemas.views import count_noun
 from recallog_service.cli import terminal
 from recallog_service.ingest import Ingested, IngestedFile
 from recallog_service.input_files import InputFile, InputFiles, holds_files
@@ -34,7 +34,7 @@ class Report:
 
     def print_one(self, result: IngestedFile) -> None:
         self._print_problems(result, "")
-        _print_total([result], f" (read as {result.read_as}, {counted(result.spaces, 'space')})")
+        _print_total([result], f" (read as {result.read_as}, {count_noun(result.spaces, 'space')})")
         if result.stopped:
             terminal.note(
                 "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
@@ -49,9 +49,9 @@ class Report:
     def print_all(self, results: Sequence[IngestedFile], inputs: InputFiles) -> None:
         chosen = Counter(each.chosen for each in results if each.chosen and each.added).most_common()
         for spaces, files in chosen[:_NAMES_SHOWN]:
-            terminal.note(f"{counted(files, 'file')}: {spaces}")
+            terminal.note(f"{count_noun(files, 'file')}: {spaces}")
         if (more := sum(files for _, files in chosen[_NAMES_SHOWN:])) > 0:
-            terminal.note(f"{counted(more, 'more file')} in other spaces; recallog spaces lists them")
+            terminal.note(f"{count_noun(more, 'more file')} in other spaces; recallog spaces lists them")
         for each in results:
             name = f"{self._short(each.file)}: "
             self._print_problems(each, name)
@@ -70,7 +70,7 @@ class Report:
         name = f"{self._short(result.file)}: "
         self._print_problems(result, name)
         if result.added:
-            replaced = f"; replaced {described(result.scrubbed)}" if result.scrubbed else ""
+            replaced = f"; replaced {describe_counts(result.scrubbed)}" if result.scrubbed else ""
             terminal.print_lines(f"{name}{result.added:,} added{replaced}")
 
     def _print_problems(self, result: IngestedFile, name: str) -> None:
@@ -96,7 +96,7 @@ class Report:
 
             console.print_table(("file", "format", *counts), rows, numbers=counts)
         if rest := len(results) - len(news):
-            terminal.print_lines(f"{counted(rest, 'file')} with nothing new")
+            terminal.print_lines(f"{count_noun(rest, 'file')} with nothing new")
 
     def _print_names(self, why: str, names: Sequence[str]) -> None:
         if names:
@@ -126,16 +126,16 @@ def _print_total(results: Sequence[IngestedFile], more: str = "") -> None:
     if left_out:
         types = [f"{count:,} {name}" for name, count in left_out.most_common(_TYPES_SHOWN)]
         if len(left_out) > _TYPES_SHOWN:
-            types.append(f"{counted(len(left_out) - _TYPES_SHOWN, 'more type')}, which --json lists")
+            types.append(f"{count_noun(len(left_out) - _TYPES_SHOWN, 'more type')}, which --json lists")
         of = next(iter(left_out)) if len(left_out) == 1 else ", ".join(types)
-        terminal.print_lines(f"Skipped {counted(left_out.total(), 'record')} ({of})")
+        terminal.print_lines(f"Skipped {count_noun(left_out.total(), 'record')} ({of})")
     if scrubbed:
-        terminal.print_lines(f"Replaced {described(scrubbed)}")
+        terminal.print_lines(f"Replaced {describe_counts(scrubbed)}")
 
 
 def _other_times(result: Ingested) -> str:
     first = result.first_other_times[0]
-    events = counted(result.other_times, "known event has", "known events have")
+    events = count_noun(result.other_times, "known event has", "known events have")
     return (
         f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the "
         f"file, {first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with "

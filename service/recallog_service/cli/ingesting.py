@@ -107,7 +107,7 @@ def ingest_command(
         raise typer.BadParameter("name a file or a folder, or - for stdin", param_hint="FILE")
     paths = names
     try:
-        chosen = None if format is None else registry.named(format)
+        chosen = None if format is None else registry.find_format(format)
         options = Options(
             space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key, agent, subjects
         )
@@ -138,7 +138,7 @@ def ingest_command(
     async def work() -> tuple[list[IngestedFile], InputFiles, str | None]:
         inputs = _inputs(paths, chosen)
         results = [_unreadable(name, None, error) for name, error in inputs.refused.items()]
-        with patient(), terminal.opened(home, missing="create") as (memory, _):
+        with patient(), terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
                 with terminal.bar(f"ingesting {report.label(inputs.files)}") as advance:
                     for file in inputs.files:
@@ -155,7 +155,7 @@ def ingest_command(
     async def work_on() -> None:
         from recallog_service.cli.ingest_following import follow_files
 
-        with patient(), terminal.opened(home, missing="create") as (memory, _):
+        with patient(), terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
                 async for result in follow_files(paths, chosen, memory, read):
                     report.print_news(result, as_json=as_json)

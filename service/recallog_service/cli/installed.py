@@ -29,7 +29,7 @@ def _of_models() -> list[str]:
     from recallog import model
     from recallog_service.cli import derived
 
-    parts = model.facades([each for each in model.installed() if not each.is_built_in])
+    parts = model.facades([each for each in model.load_installed() if not each.is_built_in])
     words = {line.words[0] for part in parts.values() for line in derived.lines(part)}
     return sorted(words)
 

@@ -56,7 +56,7 @@ def create_command(
     """
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
 
-    async def created(store: KeyStore) -> tuple[str, keys.Key]:
+    async def create_key(store: KeyStore) -> tuple[str, keys.Key]:
         grant = _grant(space, agent, verb or _DEFAULT_VERBS)
         text, key = keys.make(name, grant, expires=expires, calls_per_minute=calls_per_minute)
         await store.put(key)
@@ -66,9 +66,9 @@ def create_command(
         terminal.fail(
             InvalidArgument("name: should say what the key is for", path="name", rule="blank"), as_json=as_json
         )
-    text, key = _run(created, home, as_json)
+    text, key = _run(create_key, home, as_json)
     if as_json:
-        terminal.print_json({"key": text, **_shown(key)})
+        terminal.print_json({"key": text, **_show_key(key)})
     else:
         terminal.print_exactly(text)
         terminal.note(f"{key.format()}\nthe key is shown this once")
@@ -78,12 +78,12 @@ def create_command(
 def list_command(home: Home = None, as_json: Json = False) -> None:
     """List all keys with what they allow, also revoked ones, the oldest first."""
 
-    async def stored(store: KeyStore) -> list[keys.Key]:
+    async def list_stored(store: KeyStore) -> list[keys.Key]:
         return list(await store.all())
 
-    found = _run(stored, home, as_json)
+    found = _run(list_stored, home, as_json)
     if as_json:
-        terminal.print_json({"items": [_shown(key) for key in found]})
+        terminal.print_json({"items": [_show_key(key) for key in found]})
     else:
         _print(found)
 
@@ -96,12 +96,12 @@ def revoke_command(
 ) -> None:
     """Revoke a key. Servers that run refuse it from then on."""
 
-    async def revoked(store: KeyStore) -> keys.Key:
+    async def revoke_key(store: KeyStore) -> keys.Key:
         return await store.revoke(id_)
 
-    key = _run(revoked, home, as_json)
+    key = _run(revoke_key, home, as_json)
     if as_json:
-        terminal.print_json(_shown(key))
+        terminal.print_json(_show_key(key))
     else:
         terminal.print_lines(key.format())
 
@@ -139,6 +139,6 @@ def _grant(spaces: list[str], agent: str, verbs: list[Verb]) -> Grant:
         raise InvalidArgument(message, path=option, rule=problem.rule) from None
 
 
-def _shown(key: keys.Key) -> dict[str, object]:
+def _show_key(key: keys.Key) -> dict[str, object]:
     """The key without its hash."""
     return key.model_dump(mode="json", exclude={"sha256"}, exclude_none=True)

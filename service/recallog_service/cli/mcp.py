@@ -57,7 +57,7 @@ def mcp_command(
         if sys.stdin.isatty():
             terminal.note("waiting for an MCP client on standard input; recallog install lets a client start it")
         verbs = frozenset({Verb.READ}) if read_only else _VERBS
-        with terminal.opened(home, missing="create") as (memory, _):
+        with terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
                 with suppress(IndexUnavailable):  # until it can be started, words are compared
                     await memory.start_index()

@@ -12,7 +12,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
-from recallog.operations.facade import resolved
+from recallog.operations.facade import find_operation
 from recallog.operations.operation import FROM_FILE, Operation
 from recallog_service.command_lines import flag, singular
 
@@ -20,7 +20,7 @@ _LIMITS = frozenset({"top_k", "window"})
 """Parameters that limit the list in an answer: their options are named `--limit` too."""
 
 
-def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+def make_parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     """A parameter for Typer of a function that is made, not written."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -31,7 +31,7 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
     given = operation.arguments.model_fields[name]
     if FROM_FILE in given.metadata:
         text = f"File with JSON, or - for stdin. {spoken(given.description or '', operation)}"
-        return made(name, Annotated[str, typer.Argument(help=text)])
+        return make_parameter(name, Annotated[str, typer.Argument(help=text)])
     kind, repeated = _kind(given.annotation)
     info: dict[str, Any] = {"help": spoken(given.description or "", operation)}
     simple: Any = kind if kind in (bool, int, float) else str
@@ -46,14 +46,14 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
         annotation = annotation | None if default is None else annotation
     if name in operation.positional:
         info["metavar"] = f"{name.removesuffix('s').upper()}..." if repeated else None
-        return made(name, Annotated[annotation, typer.Argument(**info)], default)
+        return make_parameter(name, Annotated[annotation, typer.Argument(**info)], default)
     if repeated:
         info["help"] += " Repeatable."
-    names = [written(operation, name)] + ["--limit"] * (name in _LIMITS and operation.read_only)
-    return made(name, Annotated[annotation, typer.Option(*names, **info)], default)
+    names = [name_parameter(operation, name)] + ["--limit"] * (name in _LIMITS and operation.read_only)
+    return make_parameter(name, Annotated[annotation, typer.Option(*names, **info)], default)
 
 
-def written(operation: Operation, name: str) -> str:
+def name_parameter(operation: Operation, name: str) -> str:
     """The name of a parameter on the command line: an argument's own, else its option; `--kind` for `kinds`."""
     if name in operation.positional:
         return name
@@ -79,8 +79,8 @@ def spoken(text: str, operation: Operation) -> str:
     def word(found: re.Match[str]) -> str:
         name = found[1]
         if name in operation.parameters:
-            return name.upper() if name in operation.positional else written(operation, name)
-        named = resolved(name, Memory, operation.group)
+            return name.upper() if name in operation.positional else name_parameter(operation, name)
+        named = find_operation(name, Memory, operation.group)
         return f"`recallog {named.command}`" if named is not None and named.command else found[0]
 
     without_markup = r"\\["

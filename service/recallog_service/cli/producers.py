@@ -56,7 +56,7 @@ def publish_command(
             else:
                 terminal.print_lines(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
             return
-        with terminal.opened(home, missing="create") as (memory, _):
+        with terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
                 position = await memory.publish(event)
         if as_json:

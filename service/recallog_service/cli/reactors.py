@@ -14,11 +14,11 @@ from recallog.reactors.model_settings import named_model
 from recallog.views import ReactionsView
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
-from recallog_schemas.views import PendingTrigger, Reaction, continued
+from recallog_schemas.views import PendingTrigger, Reaction, indent_continuation
 from recallog_service.cli import console, panels, terminal, unknown_names
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 
 
 def register(app: typer.Typer) -> None:
@@ -71,17 +71,17 @@ def react_command(
 
     async def ready() -> Settings:
         """The settings, after building the views with a progress bar."""
-        own = terminal.listed(projections)
-        with terminal.opened(home, projections=own) as (memory, _):
+        own = terminal.join_names(projections)
+        with terminal.open_memory(home, projections=own) as (memory, _):
             async with memory:
                 await memory.pending(space)
         return terminal.settings(home, model=model, projections=own)
 
-    def opened(settings: Settings) -> Memory:
+    def open_memory(settings: Settings) -> Memory:
         return Memory.open(settings, reactors=loading.reactors(reactors or ()))
 
     async def work() -> tuple[ReactionsView, Sequence[PendingTrigger]]:
-        async with _closed(opened(await ready())) as memory:
+        async with _close_memory(open_memory(await ready())) as memory:
             with terminal.bar("reacting", "triggers") as advance:
                 reactions = await memory.react(space, progress=advance)
             if space is not None and not reactions:
@@ -91,7 +91,7 @@ def react_command(
     async def follow_triggers() -> None:
         await terminal.until_it_exists(home)
         settings = await ready()
-        async with _closed(opened(settings)) as memory:
+        async with _close_memory(open_memory(settings)) as memory:
             await _follow(memory, settings, space, as_json)
 
     if follow_due:
@@ -110,7 +110,7 @@ def react_command(
 
 
 @asynccontextmanager
-async def _closed(memory: Memory) -> AsyncIterator[Memory]:
+async def _close_memory(memory: Memory) -> AsyncIterator[Memory]:
     """A memory that is closed at the end, and that answers nothing in the background: the command does."""
     try:
         yield memory
@@ -136,7 +136,7 @@ async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
         for task in done:
             task.result()
     finally:
-        await ended(*tasks)
+        await cancel_all(*tasks)
 
 
 class _ReportErrors:
@@ -170,6 +170,6 @@ def _print_reaction(reaction: Reaction) -> None:
         (f"{reaction.position}  {reaction.space}  ", "dim"),
         (reaction.agent, "bold"),
         (f"  {reaction.kind}  ", "dim"),
-        (continued(reaction.text), "red" if reaction.kind in triggers.all_failures() else "magenta"),
+        (indent_continuation(reaction.text), "red" if reaction.kind in triggers.all_failures() else "magenta"),
     )
     print_based_on(reaction.based_on)

@@ -15,7 +15,7 @@ import typer
 from recallog_schemas import limits
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.models import import_parts
-from recallog_schemas.views import counted, indented, one_line
+from recallog_schemas.views import count_noun, indent_lines, one_line
 from recallog_service.cli import terminal
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def renderer(view: type[Any]) -> Callable[..., None]:
     if found is None:
         of_models = import_parts("recallog_service", "rendering")
         found = next((each.RENDERERS[view.__name__] for each in of_models if view.__name__ in each.RENDERERS), None)
-    return found or _formatted
+    return found or _print_formatted
 
 
-def _formatted(view: "views.View") -> None:
+def _print_formatted(view: "views.View") -> None:
     terminal.print_lines(view.format())
 
 
@@ -95,10 +95,10 @@ def print_based_on(ids: Sequence[str]) -> None:
 
 
 def _recall(view: "views.RecallView", *, full: WholeText = False, explain: ExplainScore = False) -> None:
-    from recallog_schemas.views.grouping import grouped  # most commands do not need it
+    from recallog_schemas.views.grouping import group_hits  # most commands do not need it
 
     print_start(found=bool(view.hits), nothing_close=view.nothing_close, notes=[time.note for time in view.times])
-    for first, *others in grouped(view.hits):
+    for first, *others in group_hits(view.hits):
         event = first.event
         head = f"{first.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
         terminal.print_lines(one_line(head + _mark(first)), "dim" if first.weak else "bold")
@@ -131,7 +131,7 @@ def _when(at: datetime) -> str:
 
 
 def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) -> str:
-    """What is to be known of a hit. What supersedes it is not named if it is `first`, the id of the hit above it."""
+    """Remarks about a hit. `first` is the id of the hit above it, which is not named again as what supersedes this one."""
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
     by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
@@ -194,7 +194,7 @@ def _entries(view: "views.EntriesView") -> None:
         event = shown.event
         head = f"{event.id}  {shown.position}{_when(event.at)}  {event.agent}  {event.kind}"
         terminal.print_lines(one_line(head), "bold")
-        terminal.print_lines(indented(shown.text))
+        terminal.print_lines(indent_lines(shown.text))
     if not view.entries:
         terminal.print_lines("(nothing)")
     if view.missing:
@@ -220,7 +220,7 @@ def _space(detail: "views.SpaceDetail") -> None:
     if space is None:
         terminal.print_lines("the space has no events")
         return
-    terminal.print_lines(f"{space.space}: {counted(space.events, 'event')}, from {space.first} to {space.last}")
+    terminal.print_lines(f"{space.space}: {count_noun(space.events, 'event')}, from {space.first} to {space.last}")
     for title, rows in (("agents", detail.agents), ("sessions", detail.sessions), ("kinds", detail.kinds)):
         terminal.print_lines("")
         _table((title, "events", "first", "last"), _spans(rows))
@@ -380,7 +380,7 @@ def print_verified(report: "views.VerifyReport") -> None:
             terminal.print_lines(f"  → {remedy}")
 
 
-def _repaired(report: "views.RepairReport") -> None:
+def _print_repair(report: "views.RepairReport") -> None:
     terminal.print_lines(report.format_repairs(), "bold red" if report.problem else "")
     print_verified(report.verified)
 
@@ -427,7 +427,7 @@ def _dead_letters(letters: "views.DeadLettersView | views.RetryReport") -> None:
 
 def _dead_letter(detail: "views.DeadLetterDetail") -> None:
     _letters([detail.letter])
-    terminal.print_lines(f"\n{indented(detail.content)}")
+    terminal.print_lines(f"\n{indent_lines(detail.content)}")
     if detail.first is not None:
         terminal.print_lines(f"\n{detail.first.format()}")
 
@@ -437,7 +437,7 @@ def _letters(letters: Iterable["views.DeadLetter"]) -> None:
     _table(fields, [tuple(getattr(letter, name) or "?" for name in fields) for letter in letters])
 
 
-def _retried(report: "views.RetryReport") -> None:
+def _print_retry(report: "views.RetryReport") -> None:
     terminal.print_lines(f"{report.applied:,} of {report.applied + len(report):,} applied")
     if report.items:
         _dead_letters(report)
@@ -460,7 +460,7 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "PendingView": _pending,
     "RebuildPlans": _plans,
     "RecallView": _recall,
-    "RetryReport": _retried,
+    "RetryReport": _print_retry,
     "SalientView": _salient,
     "SearchPage": _search,
     "SpaceDetail": _space,
@@ -469,5 +469,5 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "TimelinePage": _timeline,
     "LedgerDigests": _digests,
     "VerifyReport": print_verified,
-    "RepairReport": _repaired,
+    "RepairReport": _print_repair,
 }

@@ -53,7 +53,7 @@ def serve(
     """
     logs = _imported_logs()
     logs.to_stderr(log_level)
-    options = {"index": index, "projections": terminal.listed(projections)}
+    options = {"index": index, "projections": terminal.join_names(projections)}
     _run(home, options, host, port, lambda url: logs.event(f"the console: {url}"), react=react)
 
 
@@ -81,7 +81,7 @@ def console(
         if not no_open and _has_display():
             webbrowser.open(url)
 
-    options = {"index": index, "projections": terminal.listed(projections)}
+    options = {"index": index, "projections": terminal.join_names(projections)}
     _run(home, options, LOOPBACK, _free_port() if port is None else port, announce)
 
 
@@ -110,14 +110,14 @@ def _run(
     from recallog_service.console.app import endpoints
     from recallog_service.http import mounting
     from recallog_service.http.server import server_of
-    from recallog_service.telemetry import exported
+    from recallog_service.telemetry import export_spans
 
     async def is_interrupted() -> bool:
         settings = terminal.settings(home, **options)
         access = Access.of(settings)
-        with exported(settings, "recallog-server"):
+        with export_spans(settings, "recallog-server"):
             async with Memory.open(settings, reactors=react) as memory:
-                mounted, tracing = mounting.mounted(memory), settings.tracing()
+                mounted, tracing = mounting.list_mounted(memory), settings.tracing()
                 async with server_of(memory, access, host, port, mounted, endpoints, tracing) as server:
                     server.announce = announce
                     with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why

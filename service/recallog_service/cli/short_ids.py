@@ -14,7 +14,7 @@ from recallog import Memory
 from recallog.operations.operation import MAKES_REPEATABLE, Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models import import_parts
-from recallog_service.cli.parameters import written
+from recallog_service.cli.parameters import name_parameter
 
 _DIGITS = 8
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -39,7 +39,7 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
                 ids = [
                     each
                     if _PART.fullmatch(each) and await part.is_id(memory, arguments["space"], arguments["agent"], each)
-                    else whole(each, known, written(operation, name))
+                    else whole(each, known, name_parameter(operation, name))
                     for each in ids
                 ]
                 found[name] = ids[0] if isinstance(value, str) else ids
@@ -58,7 +58,7 @@ def whole(text: str, known: Sequence[str], option: str) -> str:
     return matches[0] if matches else text
 
 
-def shortened(operation: Operation, answer: Any) -> Any:
+def shorten_ids(operation: Operation, answer: Any) -> Any:
     """The answer with short ids, for a terminal. An id of another agent's, and two that end alike, are left whole."""
     if not _parts(operation):
         return answer
@@ -66,7 +66,7 @@ def shortened(operation: Operation, answer: Any) -> Any:
     ids = {each for each in _ids(document, document.get("agent")) if _UUID.fullmatch(each)}
     ends = Counter(each[-_DIGITS:] for each in ids)
     short = {each: each[-_DIGITS:] for each in ids if ends[each[-_DIGITS:]] == 1}
-    return type(answer).model_validate(_replaced(document, short))
+    return type(answer).model_validate(_replace_ids(document, short))
 
 
 def _parts(operation: Operation) -> list[Any]:
@@ -83,9 +83,9 @@ def _ids(value: Any, agent: str | None) -> Iterator[str]:
         yield from _ids(each, agent)
 
 
-def _replaced(value: Any, short: Mapping[str, str]) -> Any:
+def _replace_ids(value: Any, short: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
-        return {short.get(name, name): _replaced(each, short) for name, each in value.items()}
+        return {short.get(name, name): _replace_ids(each, short) for name, each in value.items()}
     if isinstance(value, list):
-        return [_replaced(each, short) for each in value]
+        return [_replace_ids(each, short) for each in value]
     return short.get(value, value) if isinstance(value, str) else value

@@ -53,7 +53,7 @@ def _rows(home: Any) -> list[dict[str, Any]]:
     settings = terminal.settings(home)
     given = home is not None and str(home) != os.environ.get(_variable("home"))
     return [
-        {"setting": name, "value": _shown(getattr(settings, name)), "source": _source(name, given=given)}
+        {"setting": name, "value": _show_value(getattr(settings, name)), "source": _source(name, given=given)}
         for name in type(settings).model_fields
     ]
 
@@ -69,7 +69,7 @@ def _variable(name: str) -> str:
     return f"{Settings.model_config['env_prefix']}{name.upper()}"
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if isinstance(value, SecretStr):
         return _HIDDEN
     if value is None or value == "":

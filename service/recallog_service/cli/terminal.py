@@ -21,7 +21,7 @@ from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, R
 from recallog_schemas.validation import time_of
 from recallog_schemas.visible import visible, visible_json
 from recallog_service.cli.encodings import json_for
-from recallog_service.telemetry import exported
+from recallog_service.telemetry import export_spans
 
 if TYPE_CHECKING:
     from recallog_service.cli.progress_bar import ProgressBar
@@ -79,7 +79,7 @@ def ask(question: Callable[[Memory], Awaitable[Result]], home: Path | None, *, a
     """The answer of the memory in `home` to one query; errors as in `run`."""
 
     async def work() -> Result:
-        with opened(home) as (memory, _):
+        with open_memory(home) as (memory, _):
             async with memory:
                 return await question(memory)
 
@@ -120,7 +120,7 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
     raise typer.Exit(error.exit_code if code is None else code)
 
 
-def listed(names: Sequence[str] | None) -> str | None:
+def join_names(names: Sequence[str] | None) -> str | None:
     """The names of a repeated option as the value of a setting; None if there are none."""
     return ",".join(names) if names else None
 
@@ -131,7 +131,7 @@ def settings(home: Path | None, **more: Any) -> Settings:
 
 
 @contextmanager
-def opened(
+def open_memory(
     home: Path | None,
     label: str = "building views",
     *,
@@ -152,7 +152,7 @@ def opened(
             problem = f"{folder / layout.LEDGER} is missing, and views of it are there; put it back from your backup"
         problem += ", or name the folder of another memory with --home or RECALLOG_HOME"
         raise InvalidArgument(problem, path="--home", rule="missing")
-    with exported(found, "recallog"), bar(label) as advance:
+    with export_spans(found, "recallog"), bar(label) as advance:
         yield facade.open(found, progress=advance) if folder is None else facade.in_memory(), advance
 
 
@@ -265,7 +265,7 @@ def first_lines(text: str, count: int, indent: int) -> list[str]:
     width = max(1, (shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_OF_A_PIPE) - indent)
     found: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        found += wrapping.wrapped(line[: (count + 1) * width], width)
+        found += wrapping.wrap_line(line[: (count + 1) * width], width)
         if len(found) > count:
             return [*found[: count - 1], wrapping.cut(found[count - 1], width - 1) + "…"]
     return found

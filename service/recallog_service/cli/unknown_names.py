@@ -47,7 +47,7 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
         if not known:
             return "the memory has no events yet; write some with recallog publish or recallog ingest"
         return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
-    with notices.told():  # the sentence below has the nearest name too
+    with notices.collect_notices():  # the sentence below has the nearest name too
         is_known = agent is None or (await memory.agent_settings(space, agent)).known
     if agent is not None and not is_known:
         known = [each.name for each in await _all(partial(memory.agents, space))]

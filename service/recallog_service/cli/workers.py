@@ -8,7 +8,7 @@ import typer
 from recallog import loading
 from recallog_schemas import extras
 from recallog_service.cli import panels, terminal
-from recallog_service.telemetry import exported
+from recallog_service.telemetry import export_spans
 
 
 def register(app: typer.Typer) -> None:
@@ -52,13 +52,13 @@ def worker_command(
     except ModuleNotFoundError as error:
         terminal.fail(extras.missing(error, "cluster"))
 
-    async def built() -> Any:
+    async def build_app() -> Any:
         roles = [name.strip() for name in only.split(",") if name.strip()]
         loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
-        own = terminal.listed(projections)
+        own = terminal.join_names(projections)
         settings = terminal.settings(None, worker_port=port, worker_host=host, projections=own)
-        exporting.enter_context(exported(settings, "recallog-worker"))
+        exporting.enter_context(export_spans(settings, "recallog-worker"))
         return worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
 
     with ExitStack() as exporting:
-        worker.run(terminal.run(built), log_level)
+        worker.run(terminal.run(build_app), log_level)

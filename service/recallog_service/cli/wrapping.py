@@ -7,7 +7,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 _WORD = re.compile(r"\s+\S*\s*|\S+\s*")  # linear also for a line of spaces
 
 
-def wrapped(line: str, width: int) -> list[str]:
+def wrap_line(line: str, width: int) -> list[str]:
     """A line as lines of at most `width` columns, broken at spaces where possible."""
     found, current = [], ""
     for word in _WORD.findall(line.expandtabs()):

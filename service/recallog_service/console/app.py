@@ -84,7 +84,7 @@ class _Console:
             return _sign_in_page(following)
         key = fields.get("key", "").strip()
         try:
-            await self._door.access.identified(key)
+            await self._door.access.identify(key)
         except Unauthorized:
             return _sign_in_page(following, "This key is unknown, revoked or expired.", status=401)
         response = RedirectResponse(following, status_code=303, headers=HEADERS)
@@ -94,7 +94,7 @@ class _Console:
     async def _is_open(self) -> bool:
         """Whether nobody needs a key."""
         try:
-            await self._door.access.identified(None)
+            await self._door.access.identify(None)
         except Unauthorized:
             return False
         return True

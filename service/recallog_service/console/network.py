@@ -69,7 +69,7 @@ class Network:
     height: float = HEIGHT
 
 
-def drawn(nodes: Mapping[str, int], links: Mapping[tuple[str, str], int]) -> Network:
+def draw_network(nodes: Mapping[str, int], links: Mapping[tuple[str, str], int]) -> Network:
     """The picture of nodes and links with their weights. Links name nodes."""
     names = sorted(nodes)
     number = {name: index for index, name in enumerate(names)}
@@ -77,14 +77,14 @@ def drawn(nodes: Mapping[str, int], links: Mapping[tuple[str, str], int]) -> Net
     radii = RADIUS_LEAST + (RADIUS_MOST - RADIUS_LEAST) * _share(np.sqrt(weights))
     pairs = np.array([(number[one], number[other]) for one, other in links], dtype=int).reshape(-1, 2)
     strengths = np.array(list(links.values()), dtype=float)
-    points = _placed(names, pairs, strengths, radii)
+    points = _place_nodes(names, pairs, strengths, radii)
     widths = STROKE_LEAST + (STROKE_MOST - STROKE_LEAST) * _share(np.sqrt(strengths))
     strongest_first = sorted(range(len(names)), key=lambda index: (-weights[index], names[index]))
     labels = _Labels(points, radii)
     return Network(
         [labels.place(index, names[index], int(weights[index])) for index in strongest_first],
         [
-            DrawnLink(one, other, weight, *map(_shown, (*points[number[one]], *points[number[other]], width)))
+            DrawnLink(one, other, weight, *map(_round_number, (*points[number[one]], *points[number[other]], width)))
             for ((one, other), weight), width in zip(links.items(), widths, strict=True)
         ],
     )
@@ -98,7 +98,7 @@ def _share(values: Points) -> Points:
     return (values - least) / span if span else np.zeros_like(values)
 
 
-def _placed(names: Sequence[str], pairs: NDArray[np.int_], strengths: Points, radii: Points) -> Points:
+def _place_nodes(names: Sequence[str], pairs: NDArray[np.int_], strengths: Points, radii: Points) -> Points:
     """A place for each node (Fruchterman and Reingold, 1991), in the frame and without covering another one."""
     count = len(names)
     points = np.array([_first_place(name) for name in names]).reshape(count, 2)
@@ -110,7 +110,7 @@ def _placed(names: Sequence[str], pairs: NDArray[np.int_], strengths: Points, ra
             lengths = np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-9)
             heat = 0.12 * (1 - step / ROUNDS) ** 1.5 + 0.002
             points += moves / lengths * np.minimum(lengths, heat)
-    return _apart(_framed(points), radii)
+    return _apart(_fit_frame(points), radii)
 
 
 def _first_place(name: str) -> tuple[float, float]:
@@ -140,7 +140,7 @@ def _squares(points: Points) -> Points:
     return found
 
 
-def _framed(points: Points) -> Points:
+def _fit_frame(points: Points) -> Points:
     """The places in the units of the picture. A few nodes far away do not press all others together."""
     if len(points) < 2:
         return np.full_like(points, (WIDTH / 2, HEIGHT / 2))
@@ -195,12 +195,12 @@ class _Labels:
         return DrawnNode(
             name,
             weight,
-            _shown(x),
-            _shown(y),
-            _shown(radius),
+            _round_number(x),
+            _round_number(y),
+            _round_number(radius),
             label,
-            _shown(label_x),
-            _shown(label_y),
+            _round_number(label_x),
+            _round_number(label_y),
             anchor,
             free is not None,
         )
@@ -222,6 +222,6 @@ class _Labels:
         return True
 
 
-def _shown(value: float) -> float:
+def _round_number(value: float) -> float:
     """A number of the picture, with a tenth of its unit."""
     return round(float(value), 1)

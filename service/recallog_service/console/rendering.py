@@ -41,7 +41,7 @@ def environment() -> Environment:
     found = Environment(
         autoescape=True,
         auto_reload=False,
-        finalize=_shown,
+        finalize=_show_value,
         loader=ChoiceLoader([FileSystemLoader(Path(__file__).with_name("templates")), PrefixLoader(of_models)]),
         lstrip_blocks=True,
         trim_blocks=True,
@@ -54,14 +54,14 @@ def environment() -> Environment:
     return found
 
 
-def written(template: str, known: Mapping[str, Any]) -> str:
+def render(template: str, known: Mapping[str, Any]) -> str:
     """What a template makes of what is known; it has the macros as `ui`."""
     found = environment()
     macros = found.get_template("macros.html").make_module(dict(known))
     return found.get_template(template).render({**known, "ui": macros})
 
 
-def _shown(value: Any) -> Any:
+def _show_value(value: Any) -> Any:
     """What a template writes: characters of a text that hide something, or change the order of others, are written
     out."""
     return visible(value) if type(value) is str else value

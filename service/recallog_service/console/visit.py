@@ -17,7 +17,7 @@ from recallog_service.access.grants import ANY
 from recallog_service.command_lines import command_line
 from recallog_service.console import forgery, rendering
 from recallog_service.console.page import Page, Panel, Place, panels_of_models
-from recallog_service.http.door import Client, Door
+from recallog_service.http.door import Door, HttpClient
 from recallog_service.http.jobs import Jobs
 
 OPERATIONS = all_operations(Memory)
@@ -38,7 +38,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownPanel:
     """A panel with its answer, or with the error in its place."""
 
     panel: Panel
@@ -57,7 +57,7 @@ class Visit:
     pages: Sequence[Page]
     key: str | None
     """The key that the caller has signed in with; None: none is needed."""
-    client: Client
+    client: HttpClient
     given: Mapping[str, str]
     """The arguments: those in the query or, for an action, the fields of the form. Empty ones are left out."""
 
@@ -91,13 +91,13 @@ class Visit:
         grant = self.client.caller.grant
         return grant.agent if grant.is_of_one_agent else None
 
-    async def panels(self, place: Place, /, **given: Any) -> list[Shown]:
+    async def panels(self, place: Place, /, **given: Any) -> list[ShownPanel]:
         """The panels of memory models on a page, with their answers, asked at the same time. An error is shown in the
         place of its panel."""
         asked = [self.panel(each, **given) for each in panels_of_models(place)]
         return [each for each in await asyncio.gather(*asked) if each is not None]
 
-    async def panel(self, panel: Panel, /, **given: Any) -> Shown | None:
+    async def panel(self, panel: Panel, /, **given: Any) -> ShownPanel | None:
         """A panel with its answer; None if the caller may not see it, the page lacks a required argument, or there is
         nothing to show."""
         known = OPERATIONS[panel.operation].parameters
@@ -109,11 +109,11 @@ class Visit:
             answer = await self.ask(panel.operation, **arguments)
             if panel.hides_empty and answer.empty:
                 return None
-            return Shown(panel, answer, context=await asyncio.to_thread(panel.context, answer))
+            return ShownPanel(panel, answer, context=await asyncio.to_thread(panel.context, answer))
         except Forbidden:
             return None
         except RecallogError as error:
-            return Shown(panel, None, error)
+            return ShownPanel(panel, None, error)
 
     # What it answers
 
@@ -149,7 +149,7 @@ class Visit:
             "here": self.request.url.path,
             **context,
         }
-        text = await asyncio.to_thread(rendering.written, template, known)
+        text = await asyncio.to_thread(rendering.render, template, known)
         return HTMLResponse(text, status_code=code, headers=HEADERS)
 
     def command(self, operation: str, /, **arguments: Any) -> str:

@@ -9,8 +9,8 @@ the only key that has one. The rest of the object says what identifies the conve
 from collections.abc import Sequence
 
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.conversation_file import FoundMessages, reader
+from recallog_service.formats.conversations import FileConversation
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.structure import Structure, faults
@@ -23,18 +23,18 @@ _MESSAGE = [{"role": _ROLES, field: "<any>"} for field in _SAYS]
 _LIST = {"*": _MESSAGE}
 
 
-def _conversations(found: Sequence[object], options: Options) -> Found:
+def _conversations(found: Sequence[object], options: Options) -> FoundMessages:
     """All conversations of a file; an element that is not a conversation is an error. Raises if all of them are."""
     if not found:
-        return Found([])
+        return FoundMessages([])
     first = next((document for document in found if not isinstance(document, InvalidEvent)), None)
     key = options.messages_key or _key_of_messages(first)
     if isinstance(first, dict) and "role" in first and key not in first:
-        return Found([Conversation(1, {}, found)])
+        return FoundMessages([FileConversation(1, {}, found)])
     conversations = [_conversation(number, document, key) for number, document in enumerate(found, 1)]
     if all(isinstance(conversation, InvalidEvent) for conversation in conversations):
         raise wrong_format(_EXPECTED.format(key), found)
-    return Found(conversations)
+    return FoundMessages(conversations)
 
 
 def _key_of_messages(document: object) -> str:
@@ -44,13 +44,13 @@ def _key_of_messages(document: object) -> str:
     return next((key for key, value in document.items() if not faults(_LIST, value)), _MESSAGES)
 
 
-def _conversation(number: int, document: object, key: str) -> Conversation | InvalidEvent:
+def _conversation(number: int, document: object, key: str) -> FileConversation | InvalidEvent:
     if isinstance(document, InvalidEvent):
         return document
     if isinstance(document, list):
-        return Conversation(number, {}, document)
+        return FileConversation(number, {}, document)
     if isinstance(document, dict) and isinstance(document.get(key), list):
-        return Conversation(number, document, document[key])
+        return FileConversation(number, document, document[key])
     return InvalidEvent(f'neither an object with a list of "{key}" nor a list', path=key)
 
 

@@ -7,10 +7,10 @@ branches, which were edited or generated again, are left out.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import reader_of_each
-from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.conversations import FileConversation
 from recallog_service.formats.format import Format
 from recallog_service.formats.guess import objects
 from recallog_service.formats.structure import Structure
@@ -20,10 +20,10 @@ _HIDDEN_CONTEXT = ("user_profile", "user_instructions")
 OTHER_BRANCH = "message_of_another_branch"
 
 
-def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
+def _conversation(number: int, document: object) -> FileConversation | InvalidEvent:
     if not isinstance(document, dict) or not isinstance(document.get("mapping"), dict):
         return InvalidEvent('not an object with a "mapping" of messages', path="mapping")
-    return Conversation(number, document, list(_messages(document["mapping"], document.get("current_node"))))
+    return FileConversation(number, document, list(_messages(document["mapping"], document.get("current_node"))))
 
 
 def _messages(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
@@ -42,7 +42,7 @@ def _messages(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
             and isinstance(message := node.get("message"), dict)
             and any(map(_says, _message(message)))
         ):
-            yield LeftOut(OTHER_BRANCH)
+            yield LeftOutBlock(OTHER_BRANCH)
 
 
 def _says(message: Mapping[str, Any]) -> bool:

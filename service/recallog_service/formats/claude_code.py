@@ -18,11 +18,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.names import is_plain
-from recallog_service.formats.conversation_file import Found, reader
+from recallog_service.formats.conversation_file import FoundMessages, reader
 from recallog_service.formats.conversations import digest
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import objects
@@ -58,7 +58,7 @@ _REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-r
 _SUBAGENT_CHARS_MAX = 64
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     folders: dict[str | None, object] = {}
     growing: dict[object, tuple[object, object]] = {}
     """The key and the content of the last record of each message."""
@@ -103,7 +103,7 @@ def _grows(before: object, after: object) -> bool:
     )
 
 
-def _message(record: Record) -> Record | LeftOut | InvalidEvent:
+def _message(record: Record) -> Record | LeftOutBlock | InvalidEvent:
     """The message of a record; a `LeftOut` for one that nobody said, an error for what is not a record."""
     if not isinstance(record.get("type"), str):
         return InvalidEvent("not a record of Claude Code: no object with a type", path="type", rule="unparsable")
@@ -113,18 +113,18 @@ def _message(record: Record) -> Record | LeftOut | InvalidEvent:
         return left_out(f"{kind}/{subtype}" if isinstance(subtype, str) else kind)
     for name, reason in _NOT_SPOKEN.items():
         if record.get(name) is True:
-            return LeftOut(reason)
+            return LeftOutBlock(reason)
     if not isinstance(message, dict):
         return InvalidEvent("message: not an object", path="message", rule="dict_type")
     content = message.get("content")
     if kind == "user":
-        content = _typed(content) if isinstance(content, str) else _parts(content)
-        if isinstance(content, LeftOut):
+        content = _extract_typed(content) if isinstance(content, str) else _parts(content)
+        if isinstance(content, LeftOutBlock):
             return content
-        if isinstance(content, list) and content and all(isinstance(part, LeftOut) for part in content):
-            return LeftOut(content[0].type)
+        if isinstance(content, list) and content and all(isinstance(part, LeftOutBlock) for part in content):
+            return LeftOutBlock(content[0].type)
         if isinstance(content, list):
-            content = [{"type": part.type} if isinstance(part, LeftOut) else part for part in content]
+            content = [{"type": part.type} if isinstance(part, LeftOutBlock) else part for part in content]
     return {"role": kind, "content": content, "id": record.get("uuid"), "timestamp": record.get("timestamp")}
 
 
@@ -137,11 +137,11 @@ def _parts(content: object) -> object:
 def _part(part: object) -> object:
     if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
         return part
-    typed = _typed(part["text"])
+    typed = _extract_typed(part["text"])
     return {**part, "text": typed} if isinstance(typed, str) else typed
 
 
-def _typed(text: str) -> str | LeftOut:
+def _extract_typed(text: str) -> str | LeftOutBlock:
     """What the user typed, of a text in which Claude Code wraps it; a `LeftOut` for a text of its own."""
     if command := _COMMAND.match(text):
         arguments, closed, _ = text.partition("<command-args>")[2].partition("</command-args>")
@@ -150,9 +150,9 @@ def _typed(text: str) -> str | LeftOut:
         return f"! {shell[1].strip()}"
     without = _REMINDER.sub("", text)
     if text.strip() and not without.strip():
-        return LeftOut("system_reminder")
+        return LeftOutBlock("system_reminder")
     if own := _WRITTEN_BY_IT.fullmatch(without):
-        return LeftOut("caveat" if own["caveat"] else own["tag"].replace("-", "_"))
+        return LeftOutBlock("caveat" if own["caveat"] else own["tag"].replace("-", "_"))
     return without
 
 

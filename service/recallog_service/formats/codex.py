@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.declared import said
+from recallog_service.formats.conversation_file import FoundMessages, reader
+from recallog_service.formats.declared import read_messages
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import objects
 from recallog_service.formats.response_items import left_out, messages_of_item
@@ -45,7 +45,7 @@ _INSTRUCTIONS = re.compile(
 """How the messages begin that Codex writes itself with the role of the user."""
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     ranks: dict[str, int] = {}
     """For each kind of what was said, the first rank of the records that say it."""
     for record in objects(found):
@@ -71,7 +71,7 @@ def _says(record: Record) -> Sequence[object]:
     """What a line says: messages, or a call and its result; a `LeftOut` for a line that no event holds."""
     kind, payload = record.get("type"), record.get("payload")
     if kind == "event_msg":
-        return said(_EVENTS, record, {})
+        return read_messages(_EVENTS, record, {})
     if kind == "response_item" and not isinstance(payload, dict):
         return [InvalidEvent("payload: not an object", path="payload", rule="dict_type")]
     if kind == "response_item" or (isinstance(kind, str) and kind not in _ENVELOPES and "payload" not in record):
@@ -102,7 +102,7 @@ def _of_item(item: Mapping[str, Any], time: object) -> list[object]:
     if item.get("type") == "message":
         role = item.get("role")
         if role not in ("user", "assistant") or (role == "user" and _is_instruction(item.get("content"))):
-            return [LeftOut("instructions")]
+            return [LeftOutBlock("instructions")]
         item = {name: value for name, value in item.items() if name != "id"}  # some versions only write one
     messages = messages_of_item(item)
     return [{**each, "timestamp": time} if isinstance(each, dict) else each for each in messages]

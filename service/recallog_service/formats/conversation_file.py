@@ -28,13 +28,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from recallog.messages.mapping import Draft, Omission, Refusal, drafts_of, without_open_calls
+from recallog.messages.mapping import Draft, MessageRefusal, Omission, drafts_of, without_open_calls
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
-from recallog_service.formats.conversations import Conversation, Layout, alike, is_unique, layout_of
+from recallog_service.formats.conversations import FileConversation, Layout, alike, is_unique, layout_of
 from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.format import Options
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import Item, derived_id, made, refused
+from recallog_service.formats.item import Item, derived_id, make_item, refuse_item
 from recallog_service.formats.source import HALF, Sample, Source
 from recallog_service.formats.structure import Structure
 
@@ -46,7 +46,7 @@ class ConversationFile:
     """The conversations of a file and the spaces that were chosen for them. Iterating gives the items."""
 
     layout: Layout
-    conversations: tuple[Conversation | InvalidEvent, ...]
+    conversations: tuple[FileConversation | InvalidEvent, ...]
     start: datetime
     left_out: tuple[str, ...] = ()
     """Records of the file that belong to no conversation, by their types."""
@@ -56,27 +56,27 @@ class ConversationFile:
 
     @property
     def note(self) -> str | None:
-        return self.layout.reason if any(isinstance(each, Conversation) for each in self.conversations) else None
+        return self.layout.reason if any(isinstance(each, FileConversation) for each in self.conversations) else None
 
     def __iter__(self) -> Iterator[Item]:
         """The events of all conversations; `Item.number` is the conversation's ordinal in the file, from 1."""
-        whole = [each for each in self.conversations if isinstance(each, Conversation)]
+        whole = [each for each in self.conversations if isinstance(each, FileConversation)]
         not_unique = alike(whole)
         for number, conversation in self._in_order():
             error = conversation if isinstance(conversation, InvalidEvent) else not_unique.get(number)
             if error is not None:
-                yield refused(number, f"conversation {number}", error)
-            elif isinstance(conversation, Conversation):
+                yield refuse_item(number, f"conversation {number}", error)
+            elif isinstance(conversation, FileConversation):
                 yield from _items(conversation, self.layout, self.start, subjects=self.subjects)
         for kind in self.left_out:
             yield Item(0, left_out=kind)
 
-    def _in_order(self) -> list[tuple[int, Conversation | InvalidEvent]]:
+    def _in_order(self) -> list[tuple[int, FileConversation | InvalidEvent]]:
         numbered = list(enumerate(self.conversations, 1))
         times = {
             number: time
             for number, each in numbered
-            if isinstance(each, Conversation) and (time := each.first_time) is not None
+            if isinstance(each, FileConversation) and (time := each.first_time) is not None
         }
         if not self.layout.is_shared or len(times) < len(numbered):
             return numbered
@@ -84,17 +84,17 @@ class ConversationFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMessages:
     """What a format finds in the documents of a file."""
 
-    conversations: Sequence[Conversation | InvalidEvent]
+    conversations: Sequence[FileConversation | InvalidEvent]
     """Numbered from 1 in this order."""
     left_out: Sequence[str] = ()
     """Records that belong to no conversation, by their types."""
 
 
 def reader(
-    expected: str, find: Callable[[Sequence[object], Options], Found], structure: Structure | None = None
+    expected: str, find: Callable[[Sequence[object], Options], FoundMessages], structure: Structure | None = None
 ) -> Callable[[Source, Options], ConversationFile]:
     """The `Format.read` of a format of JSON documents. `expected` describes them in errors; `find` raises
     `InvalidEvent` if the documents are others, and so does the reader if none of them has the structure."""
@@ -113,32 +113,34 @@ def reader(
 
 
 def file_of(
-    conversations: Sequence[Conversation | InvalidEvent], options: Options, left_out: Sequence[str] = ()
+    conversations: Sequence[FileConversation | InvalidEvent], options: Options, left_out: Sequence[str] = ()
 ) -> ConversationFile:
     """The file with these conversations."""
-    settled = tuple(each.spoken_by(options.agent) if isinstance(each, Conversation) else each for each in conversations)
-    layout = layout_of([each for each in settled if isinstance(each, Conversation)], options.space)
+    settled = tuple(
+        each.spoken_by(options.agent) if isinstance(each, FileConversation) else each for each in conversations
+    )
+    layout = layout_of([each for each in settled if isinstance(each, FileConversation)], options.space)
     return ConversationFile(layout, settled, options.start, tuple(left_out), options.subjects)
 
 
 def reader_of_each(
-    expected: str, conversation: Callable[[int, object], Conversation | InvalidEvent]
+    expected: str, conversation: Callable[[int, object], FileConversation | InvalidEvent]
 ) -> Callable[[Source, Options], ConversationFile]:
     """The `Format.read` of a format whose documents are one conversation each."""
 
-    def find(documents: Sequence[object], _options: Options) -> Found:
+    def find(documents: Sequence[object], _options: Options) -> FoundMessages:
         found = [
             document if isinstance(document, InvalidEvent) else conversation(number, document)
             for number, document in enumerate(documents, 1)
         ]
         if found and all(isinstance(each, InvalidEvent) for each in found):
             raise wrong_format(expected, documents)
-        return Found(found)
+        return FoundMessages(found)
 
     return reader(expected, find)
 
 
-def _items(conversation: Conversation, layout: Layout, start: datetime, *, subjects: bool) -> Iterator[Item]:
+def _items(conversation: FileConversation, layout: Layout, start: datetime, *, subjects: bool) -> Iterator[Item]:
     space, session = layout.space_of(conversation), layout.session_of(conversation)
     start = conversation.begins or start
     at: datetime | None = None
@@ -152,8 +154,8 @@ def _items(conversation: Conversation, layout: Layout, start: datetime, *, subje
         own = draft.at if isinstance(draft, Draft) else None
         at = own or (start if at is None else at + timedelta(seconds=1))
         location = f"conversation {conversation.number}: {draft.location}"
-        if isinstance(draft, Refusal):
-            yield refused(conversation.number, location, draft.error)
+        if isinstance(draft, MessageRefusal):
+            yield refuse_item(conversation.number, location, draft.error)
             continue
         key = _FIRST_OF_USER if index == first_of_user else draft.key
         used[key] += 1
@@ -184,26 +186,26 @@ def _item(number: int, location: str, fields: dict[str, object], arguments: str 
     `arguments` of a tool call are tried as they were written if the ledger refuses them as JSON: a model may write
     1e999 or a number of 30 digits.
     """
-    item = made(number, location, fields)
+    item = make_item(number, location, fields)
     payload = fields["payload"]
     if item.error is not None and arguments is not None and isinstance(payload, dict):
         fields = fields | {"payload": payload | {"arguments": arguments}}
-        second = made(number, location, fields)
+        second = make_item(number, location, fields)
         if second.event is not None:
             return second
         item = second if isinstance(second.error, EventTooLarge) else item
     if isinstance(item.error, EventTooLarge):
         shorter, missing = cut_to_fit(fields)
-        item = made(number, location, shorter)
+        item = make_item(number, location, shorter)
         return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
     return item
 
 
-def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
+def _drafts(conversation: FileConversation) -> list[Draft | MessageRefusal | Omission]:
     """The drafts of the messages, between those of the conversation's own `system` and `reward`."""
     fields = conversation.fields
     system = fields.get("system")
-    before: list[Draft | Refusal | Omission] = []
+    before: list[Draft | MessageRefusal | Omission] = []
     if isinstance(system, str | list):
         before = [
             draft if isinstance(draft, Omission) else replace(draft, location="system")
@@ -222,7 +224,7 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
     return [*before, *drafts, Draft("reward", turn, conversation.cast.agent, "session.ended", payload, key)]
 
 
-def _opening(drafts: list[Draft | Refusal | Omission]) -> tuple[int, int]:
+def _opening(drafts: list[Draft | MessageRefusal | Omission]) -> tuple[int, int]:
     """The index of the user's first message, and that of the next event, if there are any; else -1."""
     events = [(index, draft) for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
     first = next((index for index, draft in events if draft.kind == "user.injected"), -1)

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import CAST, MESSAGE_TIMES, Cast, content_of, role_of
 from recallog.messages.times import time_in
 from recallog_schemas import limits
@@ -52,7 +52,7 @@ _UNIQUE_ID_CHARS = 20
 
 
 @dataclass(frozen=True)
-class Conversation:
+class FileConversation:
     """One conversation of a file, as it was read."""
 
     number: int
@@ -111,7 +111,7 @@ class Conversation:
         A line that is not JSON is not a message, and neither is what the format leaves out.
         """
         of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
-        readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOut))
+        readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOutBlock))
         first = next(of_user, next(readable, None))
         said = [first.get("id"), content_of(first)] if isinstance(first, dict) else first
         return digest([said, _iso(self._time_of(first)), self.person])
@@ -151,14 +151,14 @@ class Layout:
     is_shared: bool
     """Whether several conversations can be in one space."""
 
-    def space_of(self, conversation: Conversation) -> str:
+    def space_of(self, conversation: FileConversation) -> str:
         return self.space or conversation.home or f"{_PREFIX}/{conversation.name}"
 
-    def session_of(self, conversation: Conversation) -> str:
+    def session_of(self, conversation: FileConversation) -> str:
         return conversation.name if self.space or conversation.home else "1"
 
 
-def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layout:
+def layout_of(conversations: Sequence[FileConversation], space: str | None) -> Layout:
     """The given space for all; else that of each one's project, or one for the person whom the file names; else a space
     for each conversation.
 
@@ -215,9 +215,9 @@ def _space_of_person(field_name: str, value: str) -> str:
     return space if is_plain(space) else f"{kind}/{digest(value)}"
 
 
-def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:
+def alike(conversations: Sequence[FileConversation]) -> dict[int, InvalidEvent]:
     """The conversations that cannot be told apart, by their number, each with its error."""
-    same: dict[str, list[Conversation]] = {}
+    same: dict[str, list[FileConversation]] = {}
     for conversation in conversations:
         same.setdefault(conversation.name, []).append(conversation)
     refused: dict[int, InvalidEvent] = {}
@@ -234,7 +234,7 @@ def is_unique(key: Sequence[str]) -> bool:
     return key[0] in _KEYS_WITH_IDS and len(key[1]) >= _UNIQUE_ID_CHARS
 
 
-def _one_that_grew(group: Sequence[Conversation]) -> bool:
+def _one_that_grew(group: Sequence[FileConversation]) -> bool:
     """Whether all have an id, and each is the beginning of the next longer one."""
     if any(each.own_id is None for each in group):
         return False
@@ -245,7 +245,7 @@ def _one_that_grew(group: Sequence[Conversation]) -> bool:
         return False
 
 
-def _not_unique(conversation: Conversation, other: int) -> InvalidEvent:
+def _not_unique(conversation: FileConversation, other: int) -> InvalidEvent:
     if conversation.own_id is None:
         why = f'begins like conversation {other} and has no id; give each an "id" of its own'
     else:

@@ -40,9 +40,9 @@ from importlib.resources.abc import Traversable
 from itertools import groupby
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import CAST, Cast
-from recallog_service.formats.conversation_file import Found, reader
+from recallog_service.formats.conversation_file import FoundMessages, reader
 from recallog_service.formats.elsewhere import structure_of
 from recallog_service.formats.format import Format
 from recallog_service.formats.guess import objects
@@ -65,7 +65,7 @@ def _format(name: str, table: Table) -> Format:
     return Format(name, table["about"], structure, read, table["keeps"], table.get("leaves_out", ""))
 
 
-def find(table: Table, documents: Sequence[object]) -> Found:
+def find(table: Table, documents: Sequence[object]) -> FoundMessages:
     """The conversations of documents in the format of a table."""
     if "documents" in table:
         documents = [each for document in documents for each in _list_at(document, table["documents"]) or [document]]
@@ -84,7 +84,7 @@ def find(table: Table, documents: Sequence[object]) -> Found:
     )
     cast = Cast(table.get("agent", CAST.agent))
     return sessions_of(
-        documents, lambda record: said(table, record, names), about, records=records, cast=lambda _: cast
+        documents, lambda record: read_messages(table, record, names), about, records=records, cast=lambda _: cast
     )
 
 
@@ -125,7 +125,7 @@ def _names(table: Table, records: Sequence[Record]) -> dict[str, str]:
     return {who: name if first[name] == who else f"{name} ({who})" for who, name in known.items()}
 
 
-def said(table: Table, record: Record, names: Mapping[str, str]) -> list[object]:
+def read_messages(table: Table, record: Record, names: Mapping[str, str]) -> list[object]:
     """The messages of a record, as APIs of models have them."""
     common = {name: value_at(record, table.get(name, name)) for name in ("id", "time")}
     common = {"id": common["id"], "timestamp": common["time"] or value_at(record, "timestamp")}
@@ -143,13 +143,13 @@ def said(table: Table, record: Record, names: Mapping[str, str]) -> list[object]
             for rule in fitting:
                 made += _SAID.get(rule["as"], _spoken)(rule, part, beside, known)
             if place is not None and not fitting:
-                made.append(_uncounted(part, "type"))
+                made.append(_leave_out(part, "type"))
     if not made:
-        return [LeftOut("empty_message") if matched else _uncounted(record, table.get("kind", "type"))]
+        return [LeftOutBlock("empty_message") if matched else _leave_out(record, table.get("kind", "type"))]
     return list(_together(made))
 
 
-def _uncounted(record: Record, place: str) -> LeftOut:
+def _leave_out(record: Record, place: str) -> LeftOutBlock:
     """A record that no rule fits, under its kind."""
     return left_out(str(value_at(record, place) or "other_record"))
 

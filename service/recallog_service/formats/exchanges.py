@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import MESSAGE_TIMES, Draft, Omission, content_of, drafts_of, role_of
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found
-from recallog_service.formats.conversations import Conversation, digest
+from recallog_service.formats.conversation_file import FoundMessages
+from recallog_service.formats.conversations import FileConversation, digest
 
 _CONFIGURES = ("system", "developer")
 
@@ -62,14 +62,14 @@ class _Open:
         self.messages.append(message)
 
 
-def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> Found:
+def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOutBlock]) -> FoundMessages:
     """The conversations of a log, in the order in which they begin."""
     opened: list[_Open | InvalidEvent] = []
     left_out: list[str] = []
     by_end: dict[str, _Open] = {}
     by_name: dict[str | None, _Open] = {}
     for exchange in exchanges:
-        if isinstance(exchange, LeftOut):
+        if isinstance(exchange, LeftOutBlock):
             left_out.append(exchange.type)
             continue
         if isinstance(exchange, InvalidEvent):
@@ -80,7 +80,7 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
         if conversation is not None:
             known = _overlap(conversation.said, [of for _, of in said])
         else:
-            conversation, known = _continued(by_end, [of for _, of in said])
+            conversation, known = _find_continued(by_end, [of for _, of in said])
         if conversation is None:
             own = exchange.conversation or exchange.response_id
             conversation = _Open({**exchange.fields, **({"id": own} if own else {})})
@@ -89,18 +89,18 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
         for index, message in enumerate(exchange.request):
             if index >= first_new or (isinstance(message, dict) and role_of(message) in _CONFIGURES):
                 conversation.add(message, exchange.time)
-        for message in (*exchange.response, *map(LeftOut, exchange.left_out)):
+        for message in (*exchange.response, *map(LeftOutBlock, exchange.left_out)):
             conversation.add(message, exchange.time)
         by_end[_rolling(conversation.said)[-1]] = conversation
         by_name |= {name: conversation for name in (exchange.conversation, exchange.response_id) if name}
     conversations = [
-        each if isinstance(each, InvalidEvent) else Conversation(number, each.fields, each.messages)
+        each if isinstance(each, InvalidEvent) else FileConversation(number, each.fields, each.messages)
         for number, each in enumerate(opened, 1)
     ]
-    return Found(conversations, left_out)
+    return FoundMessages(conversations, left_out)
 
 
-def _continued(by_end: Mapping[str, _Open], said: Sequence[str]) -> tuple[_Open | None, int]:
+def _find_continued(by_end: Mapping[str, _Open], said: Sequence[str]) -> tuple[_Open | None, int]:
     """The conversation that a request begins with, and how much of it is known; None and 0 for a new one."""
     ends = _rolling(said)
     return next(((by_end[ends[count]], count) for count in range(len(said), 0, -1) if ends[count] in by_end), (None, 0))

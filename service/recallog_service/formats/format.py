@@ -50,7 +50,7 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ItemsReading:
     """A reading whose items are made elsewhere."""
 
     items: Iterator[Item]

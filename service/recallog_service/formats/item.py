@@ -48,14 +48,14 @@ def derived_id(space: str, session: str | None, key: object) -> str:
     return str(uuid5(ID_NAMESPACE, json.dumps([space, session, key])))
 
 
-def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:
+def make_item(number: int, location: str, fields: Mapping[str, Any]) -> Item:
     """The event with these fields, or the codec's error, prefixed by `location`."""
     try:
         return Item(number, event=codec.make(dict(fields)))
     except InvalidEvent as error:
-        return refused(number, location, error)
+        return refuse_item(number, location, error)
 
 
-def refused(number: int, location: str, error: InvalidEvent) -> Item:
+def refuse_item(number: int, location: str, error: InvalidEvent) -> Item:
     """`error` prefixed by its location ("line 57: payload.text: ..."), with the same class, path and rule."""
     return Item(number, error=type(error)(f"{location}: {error}", path=error.path, rule=error.rule))

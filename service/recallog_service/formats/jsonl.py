@@ -21,9 +21,9 @@ from typing import Any
 
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.format import Format, Items, Options
+from recallog_service.formats.format import Format, ItemsReading, Options
 from recallog_service.formats.guess import guess, wrong_format
-from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
+from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refuse_item
 from recallog_service.formats.source import HALF, UNFINISHED, Source
 from recallog_service.formats.structure import Structure
 
@@ -54,7 +54,7 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
             if not started:
                 _refuse_other_formats(raw)
             is_unfinished = started and not raw.endswith(b"\n") and error.rule == "unparsable"
-            item = Item(number, left_out=UNFINISHED) if is_unfinished else refused(number, f"line {number}", error)
+            item = Item(number, left_out=UNFINISHED) if is_unfinished else refuse_item(number, f"line {number}", error)
         started = True
         yield item
 
@@ -140,13 +140,13 @@ def _document(first: bytes) -> object:
         return None
 
 
-def _read(source: Source, options: Options) -> Items:
+def _read(source: Source, options: Options) -> ItemsReading:
     def items() -> Iterator[Item]:
-        yield from read(map(source.mended, source.lines()), options.start)
+        yield from read(map(source.mend, source.lines()), options.start)
         for _ in range(source.halves):
             yield Item(0, left_out=HALF)
 
-    return Items(items(), "line")
+    return ItemsReading(items(), "line")
 
 
 FORMAT = Format(

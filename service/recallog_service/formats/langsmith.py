@@ -8,9 +8,9 @@ conversation; the module `exchanges` says what continues it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
+from recallog_service.formats.conversation_file import FoundMessages, reader
 from recallog_service.formats.declared import value_at
 from recallog_service.formats.exchanges import Exchange, conversations_of
 from recallog_service.formats.format import Format, Options
@@ -24,7 +24,7 @@ _THREAD = "|".join(f"extra.metadata.{name}" for name in ("thread_id", "session_i
 _CALLS = ("tool_use", "tool_call", "function_call")
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     runs = sorted(_runs(found), key=lambda run: str(run.get("start_time")))
     has_models = any(run.get("run_type") == "llm" for run in runs)
     broken = [each for each in found if isinstance(each, InvalidEvent)]
@@ -38,7 +38,7 @@ def _runs(found: Sequence[object]) -> Iterator[dict[str, Any]]:
         yield from _runs(objects(run.get("child_runs")))
 
 
-def _exchange(run: Mapping[str, Any], has_models: bool) -> Exchange | LeftOut:
+def _exchange(run: Mapping[str, Any], has_models: bool) -> Exchange | LeftOutBlock:
     if (run.get("run_type") != "llm") if has_models else run.get("parent_run_id"):
         return left_out(str(run.get("run_type")))
     asked = _messages(run.get("inputs"), "messages|prompts|input|question|query", "user")

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
+from recallog_service.formats.conversation_file import FoundMessages, reader
 from recallog_service.formats.exchanges import Exchange, conversations_of
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import objects
@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(role|content|tool_
 _OF_AGENTS = ("invoke_agent", "create_agent", "execute_tool", "invoke_workflow")
 
 
-def _find(found: Sequence[object], _options: Options) -> Found:
+def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     spans = sorted(_spans(found), key=lambda span: str(span.get("startTimeUnixNano") or span.get("timeUnixNano") or ""))
     exchanges = [_exchange(span) for span in spans]
     if any(isinstance(each, Exchange) and each.fields["operation"] not in _OF_AGENTS for each in exchanges):
@@ -55,7 +55,7 @@ def _spans(found: Sequence[object]) -> Iterator[dict[str, Any]]:
     yield from logs.values()
 
 
-def _exchange(span: Mapping[str, Any]) -> Exchange | LeftOut:
+def _exchange(span: Mapping[str, Any]) -> Exchange | LeftOutBlock:
     fields = _attributes(span)
     asked = [*_system(fields.get("gen_ai.system_instructions")), *_messages(fields.get("gen_ai.input.messages"))]
     said = _messages(fields.get("gen_ai.output.messages"))
@@ -65,7 +65,7 @@ def _exchange(span: Mapping[str, Any]) -> Exchange | LeftOut:
         own |= body if isinstance(body, dict) else {}
         name = str(event.get("eventName") or event.get("name") or own.get("event.name"))
         if name == "gen_ai.choice":
-            message = _parsed(own.get("message"))
+            message = _parse_json(own.get("message"))
             said.append({"role": "assistant", **(message if isinstance(message, dict) else own)})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             asked.append(_message({"role": name.split(".")[1], **own}))
@@ -73,7 +73,7 @@ def _exchange(span: Mapping[str, Any]) -> Exchange | LeftOut:
             asked += [*_system(own.get("gen_ai.system_instructions")), *_messages(own.get("gen_ai.input.messages"))]
             said += _messages(own.get("gen_ai.output.messages"))
     for which, messages in (("prompt", asked), ("completion", said)):
-        messages += _numbered(fields, which)
+        messages += _read_numbered(fields, which)
     operation = str(fields.get("gen_ai.operation.name") or span.get("name") or "log_record")
     if not asked and not said:
         return left_out(operation)
@@ -88,7 +88,7 @@ def _exchange(span: Mapping[str, Any]) -> Exchange | LeftOut:
     )
 
 
-def _numbered(fields: Mapping[str, Any], which: str) -> list[object]:
+def _read_numbered(fields: Mapping[str, Any], which: str) -> list[object]:
     found: dict[int, dict[str, Any]] = {}
     for name, value in fields.items():
         if (match := _NUMBERED.fullmatch(name)) and match[1] == which:
@@ -99,14 +99,14 @@ def _numbered(fields: Mapping[str, Any], which: str) -> list[object]:
 
 
 def _messages(value: object) -> list[object]:
-    value = _parsed(value)
+    value = _parse_json(value)
     return [_message(each) if isinstance(each, dict) else each for each in value] if isinstance(value, list) else []
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
     """A message whose calls are parsed, and whose results are parts of it."""
     has_results = message.get("role") == "tool" and "parts" in message
-    calls = _parsed(message.get("tool_calls"))
+    calls = _parse_json(message.get("tool_calls"))
     more: dict[str, Any] = {"tool_calls": calls} if isinstance(calls, list) else {}
     if message.get("role") == "tool" and not has_results and "tool_call_id" not in message:
         more["tool_call_id"] = message.get("id")
@@ -114,7 +114,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _system(value: object) -> list[object]:
-    value = _parsed(value)
+    value = _parse_json(value)
     return [{"role": "system", "content": value}] if value else []
 
 
@@ -132,7 +132,7 @@ def _plain(value: object) -> Any:
     return next(iter(value.values()), None) if isinstance(value, dict) else value
 
 
-def _parsed(value: object) -> object:
+def _parse_json(value: object) -> object:
     try:
         return json.loads(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
     except (ValueError, RecursionError):

@@ -32,16 +32,16 @@ _NEAR = 0.5
 
 
 @cache
-def installed() -> tuple[Format, ...]:
+def load_installed() -> tuple[Format, ...]:
     """The formats of installed packages. Raises `SettingsError` for one that cannot be imported."""
     return tuple(plugins.load_all(plugins.FORMATS))
 
 
 def by_name() -> Mapping[str, Format]:
-    return {each.name: each for each in (*_SPECIAL, *installed(), *_GENERAL)}
+    return {each.name: each for each in (*_SPECIAL, *load_installed(), *_GENERAL)}
 
 
-def named(name: str) -> Format:
+def find_format(name: str) -> Format:
     """Raises `InvalidArgument` for a name that no format has."""
     known = by_name()
     if name in known:
@@ -50,14 +50,14 @@ def named(name: str) -> Format:
     raise InvalidArgument(f"{name!r} is not a format that can be read; {advice}", path="--format")
 
 
-def recognised(sample: Sample) -> Format | None:
+def recognise(sample: Sample) -> Format | None:
     """The format of a file that begins like this; None if it is unknown.
 
     A file that a package reads which is not installed is unknown: a general format would lose most of it.
     """
     if sample.is_blank or (sample.is_list and not sample.documents):
         return chat.FORMAT if sample.is_list else jsonl.FORMAT
-    special = next((each for each in (*_SPECIAL, *installed()) if each.structure.fits(sample)), None)
+    special = next((each for each in (*_SPECIAL, *load_installed()) if each.structure.fits(sample)), None)
     if special is not None or _elsewhere(sample) is not None:
         return special
     return next((each for each in _GENERAL if each.structure.fits(sample)), None)
@@ -65,13 +65,13 @@ def recognised(sample: Sample) -> Format | None:
 
 def format_like(sample: Sample) -> str | None:
     """The name of the format of a file that begins like this, also of a package that is not installed."""
-    found = recognised(sample) or _elsewhere(sample)
+    found = recognise(sample) or _elsewhere(sample)
     return found.name if found else None
 
 
 def format_of(sample: Sample) -> Format:
-    """As `recognised`. Raises `InvalidEvent` for a file of an unknown format."""
-    found = recognised(sample)
+    """As `recognise`. Raises `InvalidEvent` for a file of an unknown format."""
+    found = recognise(sample)
     if found is None:
         missing = _elsewhere(sample)
         named = "say which it is with --format; recallog ingest --formats lists all"
@@ -82,7 +82,7 @@ def format_of(sample: Sample) -> Format:
 
 def _nearest(sample: Sample) -> str:
     """The format that a file resembles most, and what is wrong with it; "" if it resembles none."""
-    near = [(*each.structure.lacks(sample), each.name) for each in (*_GENERAL, *_SPECIAL, *installed())]
+    near = [(*each.structure.lacks(sample), each.name) for each in (*_GENERAL, *_SPECIAL, *load_installed())]
     share, fault, name = max(near, key=lambda each: each[0])
     return f"it resembles {name}, but {fault}; " if share >= _NEAR else ""
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 
 _CALL = "_call"
 _CALLS_OF_CLIENTS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "computer_call", "shell_call"})
@@ -46,9 +46,9 @@ def messages_of_item(item: Mapping[str, Any]) -> list[object]:
     ]
 
 
-def left_out(kind: str) -> LeftOut:
+def left_out(kind: str) -> LeftOutBlock:
     """A record that no event holds, by a type that may be any text."""
-    return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS_MAX])
+    return LeftOutBlock(kind.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS_MAX])
 
 
 def _outcome(output: object) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import CAST, Cast
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found
-from recallog_service.formats.conversations import Conversation, space_of_project
+from recallog_service.formats.conversation_file import FoundMessages
+from recallog_service.formats.conversations import FileConversation, space_of_project
 
 Record = dict[str, Any]
 
@@ -27,14 +27,14 @@ class _Session:
 
     @property
     def is_conversation(self) -> bool:
-        return any(not isinstance(each, LeftOut) for _, said in self.said.values() for each in said)
+        return any(not isinstance(each, LeftOutBlock) for _, said in self.said.values() for each in said)
 
-    def conversation(self, number: int, unit: str, cast: Cast) -> Conversation:
+    def conversation(self, number: int, unit: str, cast: Cast) -> FileConversation:
         pairs = [(ordinal, message) for ordinal, said in self.said.values() for message in said]
         messages, ordinals = [message for _, message in pairs], [ordinal for ordinal, _ in pairs]
         home = space_of_project(self.fields.get("cwd"))
         # A document is written as a whole; lines are added while the agent works.
-        return Conversation(number, self.fields, messages, ordinals, unit, cast, home, grows=unit == "line")
+        return FileConversation(number, self.fields, messages, ordinals, unit, cast, home, grows=unit == "line")
 
 
 def sessions_of(
@@ -44,7 +44,7 @@ def sessions_of(
     *,
     records: Callable[[Record], Sequence[object] | None] = lambda _: None,
     cast: Callable[[Mapping[str, Any]], Cast] = lambda _: CAST,
-) -> Found:
+) -> FoundMessages:
     """The sessions of `documents`.
 
     `says` gives the messages of a record, each with its `id` if it has one, or a `LeftOut`; a `key` tells which records
@@ -65,9 +65,9 @@ def sessions_of(
             known = about(record) if inner is None and isinstance(record, dict) else {}
             if "session" in known:
                 current = sessions.setdefault(known["session"], _Session({}))
-            said = _said(record, says)
-            if current is None and all(isinstance(each, LeftOut) for each in said):
-                left += [each.type for each in said if isinstance(each, LeftOut)]
+            said = _read_messages(record, says)
+            if current is None and all(isinstance(each, LeftOutBlock) for each in said):
+                left += [each.type for each in said if isinstance(each, LeftOutBlock)]
                 continue
             current = current or sessions.setdefault(None, _Session({}))
             current.fields = {**known, **current.fields}
@@ -78,12 +78,12 @@ def sessions_of(
             current.said[key] = first, said
     for session in sessions.values():
         if not session.is_conversation:
-            left += [each.type for _, said in session.said.values() for each in said if isinstance(each, LeftOut)]
+            left += [each.type for _, said in session.said.values() for each in said if isinstance(each, LeftOutBlock)]
     whole = [each for each in sessions.values() if each.is_conversation]
-    return Found([each.conversation(n, unit, cast(each.fields)) for n, each in enumerate(whole, 1)], left)
+    return FoundMessages([each.conversation(n, unit, cast(each.fields)) for n, each in enumerate(whole, 1)], left)
 
 
-def _said(record: object, says: Callable[[Record], Sequence[object]]) -> list[object]:
+def _read_messages(record: object, says: Callable[[Record], Sequence[object]]) -> list[object]:
     if isinstance(record, InvalidEvent):
         return [record]
     if not isinstance(record, dict):

@@ -76,7 +76,7 @@ class Source:
         first = next(self._read(lambda line: bool(line.strip())), b"").removeprefix(_BYTE_ORDER_MARK)
         if not first.strip():
             return Sample(is_blank=True)
-        value = _parsed(first)
+        value = _parse_line(first)
         if isinstance(value, dict) and "kind" in value and ("space" in value or "run_id" in value):
             return Sample((value,))
         if isinstance(value, list) or (value is None and first.lstrip()[:1] in (b"[", b"{")):
@@ -87,7 +87,7 @@ class Source:
         for _ in self._read(lambda _: len(self._head) >= SAMPLE_LINES or sum(map(len, self._head)) >= SAMPLE_BYTES):
             break
         head = b"".join(self._head).splitlines(keepends=True)[:SAMPLE_LINES]
-        documents = [value for line in head if (value := _parsed(line)) is not None]
+        documents = [value for line in head if (value := _parse_line(line)) is not None]
         if any(isinstance(each, dict | list) for each in documents):
             return Sample(tuple(documents))
         try:
@@ -107,13 +107,13 @@ class Source:
     @cached_property
     def _documents(self) -> list[object]:
         text = self.text()
-        found = documents_of(self.mended(text))
+        found = documents_of(self.mend(text))
         if len(found) > 1 and isinstance(found[-1], InvalidEvent) and not text.endswith(b"\n"):
             self.left_out = (UNFINISHED,)
             found.pop()
         return found
 
-    def mended(self, json_text: bytes) -> bytes:
+    def mend(self, json_text: bytes) -> bytes:
         """The text of JSON with U+FFFD in place of each half of a surrogate pair, which is counted."""
         return _HALVES.sub(self._whole, json_text) if rb"\ud" in json_text.lower() else json_text
 
@@ -169,7 +169,7 @@ def _line(line: bytes) -> object:
     )
 
 
-def _parsed(line: bytes) -> object:
+def _parse_line(line: bytes) -> object:
     """The JSON of a line; None if it is not JSON (or null)."""
     try:
         return json.loads(line)

@@ -87,7 +87,7 @@ def faults(pattern: object, value: object, path: str = "") -> list[str]:
 
 def _of_object(pattern: Mapping[str, Any], value: object, path: str) -> list[str]:
     if isinstance(value, str) and value.startswith("{"):
-        value = _parsed(value)
+        value = _parse_json(value)
     where = path or "the document"
     if "**" in pattern:
         return [] if _is_in(value, pattern["**"], _DEPTH_MAX) else [f"{where} has none of its records"] * _size(pattern)
@@ -121,7 +121,7 @@ def _size(pattern: object) -> int:
     return 0 if pattern == "<none>" else 1
 
 
-def _parsed(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

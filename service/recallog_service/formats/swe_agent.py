@@ -10,11 +10,11 @@ model another run, is left out.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog.messages.mapping import content_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import reader_of_each
-from recallog_service.formats.conversations import Conversation, digest
+from recallog_service.formats.conversations import FileConversation, digest
 from recallog_service.formats.format import Format
 from recallog_service.formats.structure import Structure
 
@@ -25,13 +25,13 @@ _STRUCTURE = Structure([{"history": {"*": {"agent": "<any>", "role": "<text>"}}}
 _EXPECTED = 'a trajectory of SWE-agent: an object with "history" or "trajectory"'
 
 
-def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
+def _conversation(number: int, document: object) -> FileConversation | InvalidEvent:
     messages = _messages(document)
     if not isinstance(document, dict) or messages is None:
         return InvalidEvent('not an object with a list of "history" or "trajectory"', path="history")
-    pairs = list(_numbered(messages))
-    fields = document if Conversation(number, document, ()).own_id else {**document, "id": _name(pairs)}
-    return Conversation(number, fields, [each for _, each in pairs], [ordinal for ordinal, _ in pairs])
+    pairs = list(_number_messages(messages))
+    fields = document if FileConversation(number, document, ()).own_id else {**document, "id": _name(pairs)}
+    return FileConversation(number, fields, [each for _, each in pairs], [ordinal for ordinal, _ in pairs])
 
 
 def _name(messages: Iterable[tuple[int, object]]) -> str:
@@ -52,7 +52,7 @@ def _messages(document: object) -> list[object] | None:
     return next((each for each in lists if each), lists[0] if lists else None)
 
 
-def _numbered(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
+def _number_messages(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
     """Each message with its ordinal in the file, from 1, in OpenAI's form."""
     call_id: str | None = None
     """The id of the command whose output may follow."""
@@ -62,7 +62,7 @@ def _numbered(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
             continue
         output_of, call_id = call_id, None
         if message.get("is_demo") is True:
-            yield ordinal, LeftOut("demonstration")
+            yield ordinal, LeftOutBlock("demonstration")
         elif _is_step(message):
             call_id = f"action-{ordinal}"
             answer = {"role": "assistant", "content": message.get("response") or message.get("thought")}

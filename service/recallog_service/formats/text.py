@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from recallog.messages.blocks import LeftOut
+from recallog.messages.blocks import LeftOutBlock
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import ConversationFile, file_of
-from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.conversations import FileConversation
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.source import Sample, Source, lines_of
 
@@ -84,11 +84,11 @@ def _read(source: Source, options: Options) -> ConversationFile:
             return file_of([], options)
         raise InvalidEvent(f"expected {_EXPECTED}", rule="format")
     messages = [_message(part) if isinstance(part, _Said) else part for _, part in parts]
-    conversation = Conversation(1, {}, messages, [line for line, _ in parts], "line")
+    conversation = FileConversation(1, {}, messages, [line for line, _ in parts], "line")
     return file_of([conversation], options)
 
 
-def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
+def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]:
     """The messages, each with the number of its first line, and what is left out."""
     lines = list(lines)
     month_first = _has_month_first(lines)
@@ -107,17 +107,19 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
             said = _Said(number, name, time, is_person, [text])
             in_notice = False
         elif dated and (time is not None or (in_notice and line.strip())):
-            yield number, LeftOut("notice")
+            yield number, LeftOutBlock("notice")
             in_notice = True
         elif said is not None:
             said.texts.append(line)
         elif line.strip():
-            yield number, LeftOut("line_before_the_first_message")
+            yield number, LeftOutBlock("line_before_the_first_message")
     if said is not None:
         yield said.line, said
 
 
-def _without_notices(parts: Iterable[tuple[int, "_Said | LeftOut"]]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
+def _without_notices(
+    parts: Iterable[tuple[int, "_Said | LeftOutBlock"]],
+) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]:
     """WhatsApp writes notices in the name of a group, who says nothing else; and one, about encryption, as the first
     message of the other person."""
     parts = list(parts)
@@ -125,8 +127,8 @@ def _without_notices(parts: Iterable[tuple[int, "_Said | LeftOut"]]) -> Iterator
     people = {each.name for each in said if not _is_of_the_program(each)}
     first = next(filter(_is_of_the_program, said[:1]), None)
     for number, part in parts:
-        is_kept = isinstance(part, LeftOut) or (part is not first and part.name in people)
-        yield number, part if is_kept else LeftOut("notice")
+        is_kept = isinstance(part, LeftOutBlock) or (part is not first and part.name in people)
+        yield number, part if is_kept else LeftOutBlock("notice")
 
 
 def _is_of_the_program(said: _Said) -> bool:
@@ -211,7 +213,7 @@ def _recognises(sample: Sample) -> bool:
     parts = [part for _, part in _without_notices(_parts(sample.lines))]
     said = [part for part in parts if isinstance(part, _Said)]
     first = next(iter(parts), None)
-    if len(said) < 2 or not isinstance(first, _Said | LeftOut):
+    if len(said) < 2 or not isinstance(first, _Said | LeftOutBlock):
         return False
     names = {each.name.casefold() for each in said}
     if names <= _ASSISTANTS | _USERS | _SYSTEMS:

@@ -19,7 +19,7 @@ from recallog_service.access import CALLER, Access, Verb
 from recallog_service.http import derived, documents, metrics, requests
 from recallog_service.http.disclosure import Disclosure
 from recallog_service.http.door import Door, Limits
-from recallog_service.http.events import Events
+from recallog_service.http.events import EventRoutes
 from recallog_service.http.jobs import Jobs
 from recallog_service.http.naming import Names
 from recallog_service.http.routing import Routes
@@ -67,11 +67,11 @@ class Application:
         self._door = Door(memory, access, limits or Limits())
         self._tails = Tails(memory)
         self._jobs = Jobs(self._door)
-        self._metrics = metrics.Metrics()
+        self._metrics = metrics.ServerMetrics()
         self._mounted = mounted
         routes = Routes(
             [
-                *Events(self._door, self._tails).endpoints(),
+                *EventRoutes(self._door, self._tails).endpoints(),
                 *derived.endpoints(self._door, self._jobs),
                 *self._jobs.endpoints(),
                 *Disclosure(self._door).endpoints(),
@@ -161,6 +161,6 @@ def _shows(document: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awa
         async with making:
             if not made:
                 made.append(await asyncio.to_thread(lambda: msgspec.json.encode(document())))
-        return derived.tagged(request, made[0])
+        return derived.add_etag(request, made[0])
 
     return show

@@ -31,25 +31,25 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
         given = await requests.arguments(request, route)
         if route.is_job:
             return await jobs.begin(client, operation, given)
-        with notices.told() as told:
+        with notices.collect_notices() as told:
             content = operation.to_json(await door.answer(client, operation, given))
         if route.method == "GET" and given.get(_PAST) is None:
-            response = tagged(request, content)
+            response = add_etag(request, content)
         else:
             response = Response(content, media_type=requests.JSON, headers={"Cache-Control": "no-store"})
-        return warned(response, told if client.memory.may_be_told(operation) else ())
+        return add_warnings(response, told if client.memory.may_be_told(operation) else ())
 
     return Endpoint(route.path, answer, methods=[route.method], name=operation.qualified_name)
 
 
-def warned(response: Response, told: Sequence[str]) -> Response:
+def add_warnings(response: Response, told: Sequence[str]) -> Response:
     """The response, with warnings about probable mistakes in a header."""
     if told:
         response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
     return response
 
 
-def tagged(request: Request, content: bytes) -> Response:
+def add_etag(request: Request, content: bytes) -> Response:
     """A JSON document with its ETag, or 304 if the client has it.
 
     The tag is a digest of the document, which contains the generation and the checkpoint of the views.

@@ -27,7 +27,7 @@ from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.models import import_parts
 from recallog_service.http import requests
-from recallog_service.http.door import Client, Door
+from recallog_service.http.door import Door, HttpClient
 from recallog_service.http.problems import RequestError
 
 PREFIX = "/api/v1/memory"
@@ -166,14 +166,14 @@ class Disclosure:
 
         return answer
 
-    async def _client(self, request: Request, rate: str) -> Client:
+    async def _client(self, request: Request, rate: str) -> HttpClient:
         client = await self._door.client(request)
         self._door.access.limits.take(client.name, rate, calls_per_minute=PER_MINUTE[rate])
         return client
 
-    async def _answer(self, client: Client, path: Path, given: Mapping[str, Any]) -> Any:
+    async def _answer(self, client: HttpClient, path: Path, given: Mapping[str, Any]) -> Any:
         try:
-            valid = path.takes.validated(given, strict=False)
+            valid = path.takes.validate(given, strict=False)
             arguments = path.takes.function(None, **valid)
             return await self._door.answer(
                 client, path.operation, {name: value for name, value in arguments.items() if value is not None}

@@ -45,7 +45,7 @@ def openapi() -> Schema:
     for route in routes(Memory).values():
         document["paths"].setdefault(route.path, {})[route.method.lower()] = _operation(models, route)
     for path in disclosure.paths():
-        document["paths"][f"{disclosure.PREFIX}/{path.name}"] = {path.method.lower(): _disclosed(models, path)}
+        document["paths"][f"{disclosure.PREFIX}/{path.name}"] = {path.method.lower(): _disclose_schema(models, path)}
     document["components"]["schemas"] |= models.definitions()
     return name_parts(document)
 
@@ -146,7 +146,7 @@ def _operation(models: Models, route: Route) -> Schema:
     return described
 
 
-def _disclosed(models: Models, path: disclosure.Path) -> Schema:
+def _disclose_schema(models: Models, path: disclosure.Path) -> Schema:
     schema: Schema = models.of(path.operation.answer, "serialization")
     answers = answers_of(200, schema, TROUBLE)
     summary = paragraphs(path.takes.function)[0]

@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Client:
+class HttpClient:
     """Who sends a request, and what they may do."""
 
     caller: Caller
@@ -55,12 +55,12 @@ class Client:
         self.caller.grant.check(verb, space, agent)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Errors raised here are reported to the client. `memory.call` already does that."""
         try:
             yield
         except FOR_OPERATORS as error:
-            raise self.caller.grant.told(error) from None
+            raise self.caller.grant.translate_error(error) from None
 
 
 @dataclass
@@ -73,18 +73,18 @@ class Door:
     seconds: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(partial(deque, maxlen=TIMED)))
     """By operation: how long the last calls took, the newest last."""
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> HttpClient:
         """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
         return await self.client_with(request, _token(request))
 
-    async def client_with(self, request: Request, token: str | None) -> Client:
+    async def client_with(self, request: Request, token: str | None) -> HttpClient:
         """Who sends a request with this key or token, and counts one call of it."""
         found = await self.access.caller(token)
         request.state.client = found.name
-        return Client(found, Guarded(self.memory, found.grant))
+        return HttpClient(found, Guarded(self.memory, found.grant))
 
     async def while_allowed(
-        self, request: Request, client: Client, frames: AsyncGenerator[bytes]
+        self, request: Request, client: HttpClient, frames: AsyncGenerator[bytes]
     ) -> AsyncGenerator[bytes]:
         """The frames of a stream, until the key of its client is revoked or expires, or its grant changes.
 
@@ -95,24 +95,24 @@ class Door:
             async with aclosing(frames):
                 async for frame in frames:
                     if time.monotonic() - checked > RECHECK_SECONDS:
-                        if await self.access.identified(_token(request)) != client.caller:
+                        if await self.access.identify(_token(request)) != client.caller:
                             raise Unauthorized("the grant of the key has changed")
                         checked = time.monotonic()
                     yield frame
         except RecallogError as error:
             reason = sse.End.UNAUTHORIZED if isinstance(error, Unauthorized) else sse.End.ERROR
-            yield sse.ended(reason, problem=problem_of(client.caller.grant.told(error)))
+            yield sse.make_end(reason, problem=problem_of(client.caller.grant.translate_error(error)))
 
-    async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
+    async def answer(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
         began = time.perf_counter()
-        async with self.limited(read_only=operation.read_only):
+        async with self.limit_time(read_only=operation.read_only):
             found = await client.memory.call(operation, given)
         self.seconds[operation.qualified_name].append(time.perf_counter() - began)
         return found
 
     @asynccontextmanager
-    async def limited(self, *, read_only: bool) -> AsyncIterator[None]:
+    async def limit_time(self, *, read_only: bool) -> AsyncIterator[None]:
         """The time limit of an answer. Raises a retryable error after it."""
         try:
             async with asyncio.timeout(self.limits.answer_seconds):

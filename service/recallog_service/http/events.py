@@ -20,8 +20,8 @@ from recallog_schemas.names import in_nfc
 from recallog_schemas.views import TimelinePage
 from recallog_service.access import Verb
 from recallog_service.http import cloudevents, requests, sse
-from recallog_service.http.derived import warned
-from recallog_service.http.door import Client, Door
+from recallog_service.http.derived import add_warnings
+from recallog_service.http.door import Door, HttpClient
 from recallog_service.http.tailing import Tails, events_of
 from recallog_streams.ledgers.ledger import Batch
 
@@ -35,7 +35,7 @@ SEEN_ITEMS = 100
 """How many events of a timeline the stream of an agent reads at once."""
 
 
-class Events:
+class EventRoutes:
     """The routes of the events of spaces. They are transport: what they do is to publish, to read the ledger, and to
     page a timeline."""
 
@@ -54,17 +54,17 @@ class Events:
         """Publish one event, a list, or CloudEvents: 201 with the positions, which are durable."""
         client = await self._door.client(request)
         space = requests.in_path(request)["space"]
-        sent = await _sent(request)
+        sent = await _read_events(request)
         operation = Memory.operations["publish_many"]
         try:
             events = _in_space(sent if isinstance(sent, list) else [sent], space)
-            with notices.told() as told:
+            with notices.collect_notices() as told:
                 published = await self._door.answer(client, operation, {"events": events})
         except InvalidEvent as error:
             if isinstance(sent, list):
                 raise
             raise _of_single(error) from None
-        return warned(Response(operation.to_json(published), status_code=201, media_type=requests.JSON), told)
+        return add_warnings(Response(operation.to_json(published), status_code=201, media_type=requests.JSON), told)
 
     async def _read(self, request: Request) -> Response:
         """A page of the raw events of a space or, with `Accept: text/event-stream`, a tail."""
@@ -73,12 +73,12 @@ class Events:
         client.check(Verb.TAIL, space)
         given = {**requests.query(request), "space": space}
         if not requests.accepts(request, sse.MEDIA_TYPE):
-            wanted = PAGE.validated(given, strict=False)
-            with client.told():
-                async with self._door.limited(read_only=True):
+            wanted = PAGE.validate(given, strict=False)
+            with client.translate_errors():
+                async with self._door.limit_time(read_only=True):
                     return Response(await self.page(**wanted), media_type=requests.JSON)
-        start = _start(request, TAIL.validated(given, strict=False))
-        with client.told():
+        start = _start(request, TAIL.validate(given, strict=False))
+        with client.translate_errors():
             begin = await self._tails.begin(space, start)
         frames = self._door.while_allowed(request, client, self._tails.frames(space, begin))
         return sse.EventStream(frames, sse.begun(begin))
@@ -119,18 +119,20 @@ class Events:
         client = await self._door.client(request)
         named = requests.in_path(request)
         client.check(Verb.READ, named["space"], named["agent"])
-        start = _start(request, SEEN.validated({**requests.query(request), **named}, strict=False))
-        with client.told():
+        start = _start(request, SEEN.validate({**requests.query(request), **named}, strict=False))
+        with client.translate_errors():
             begin = await self._tails.begin(named["space"], start)
-        frames = self._door.while_allowed(request, client, self._seen(client, named, begin))
+        frames = self._door.while_allowed(request, client, self._follow_seen(client, named, begin))
         return sse.EventStream(frames, sse.begun(begin))
 
-    async def seen(
+    async def follow(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
     ) -> None:
         """The events from `start` on that an agent may see, as they come; without `start`, from now on."""
 
-    async def _seen(self, client: Client, named: Mapping[str, str], begin: Position) -> AsyncGenerator[bytes]:
+    async def _follow_seen(
+        self, client: HttpClient, named: Mapping[str, str], begin: Position
+    ) -> AsyncGenerator[bytes]:
         """The events from `begin` on that an agent may see, as items of its timeline."""
         subscription, after = await self._tails.follow(named["space"]), None
         try:
@@ -138,22 +140,22 @@ class Events:
                 async with aclosing(self._newer(client, named, begin, after)) as found:
                     async for page in found:
                         if page.kept_from is not None and page.kept_from > begin:
-                            yield sse.framed(msgspec.json.encode({"kept_from": str(page.kept_from)}), event="gap")
+                            yield sse.make_frame(msgspec.json.encode({"kept_from": str(page.kept_from)}), event="gap")
                         for item in page.items:
                             if item.position >= begin:
-                                yield sse.framed(item.model_dump_json().encode(), last_id=str(item.position))
+                                yield sse.make_frame(item.model_dump_json().encode(), last_id=str(item.position))
                                 begin = _behind(item.position)
                 while (chunk := await subscription.next()) is None and not subscription.ended:
                     yield sse.HEARTBEAT
                 if chunk is not None:
                     after = Position(begin.partition, subscription.skip(chunk))
-            yield sse.ended(subscription.ended)
+            yield sse.make_end(subscription.ended)
             self._tails.count(subscription)
         finally:
             self._tails.leave(subscription)
 
     async def _newer(
-        self, client: Client, named: Mapping[str, str], begin: Position, after: Position | None
+        self, client: HttpClient, named: Mapping[str, str], begin: Position, after: Position | None
     ) -> AsyncGenerator[TimelinePage]:
         """The pages of a timeline that have events from `begin` on, the oldest one first, once the views have processed
         `after`. Two are in memory at most: pages are found from the newest to the oldest, and are then read again."""
@@ -169,7 +171,7 @@ class Events:
         yield newest
 
     async def _page_of(
-        self, client: Client, named: Mapping[str, str], before: Position | None, after: Position | None
+        self, client: HttpClient, named: Mapping[str, str], before: Position | None, after: Position | None
     ) -> TimelinePage:
         given = {**named, "limit": SEEN_ITEMS, "before": before, "after": after}
         try:
@@ -179,7 +181,7 @@ class Events:
         return found
 
 
-PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (Events.page, Events.tail, Events.seen))
+PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (EventRoutes.page, EventRoutes.tail, EventRoutes.follow))
 """What the routes that read take."""
 
 
@@ -210,7 +212,7 @@ def _of_single(error: InvalidEvent) -> InvalidEvent:
     return error
 
 
-async def _sent(request: Request) -> Any:
+async def _read_events(request: Request) -> Any:
     """What the body of a request has, unchecked: a list of events, or a single one."""
     kind = requests.content_type(request.headers)
     if cloudevents.is_binary(request.headers):

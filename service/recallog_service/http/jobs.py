@@ -16,7 +16,7 @@ from recallog.operations.operation import Operation
 from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, UnknownOutcome
 from recallog_service.access import Caller
 from recallog_service.http import requests, sse
-from recallog_service.http.door import Client, Door
+from recallog_service.http.door import Door, HttpClient
 from recallog_service.http.problems import problem_of
 from recallog_service.logs import defect
 
@@ -73,13 +73,13 @@ class Jobs:
             Endpoint(f"{routes.JOBS}/{{id}}", self._show, methods=["GET"], name="job"),
         ]
 
-    async def begin(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Response:
+    async def begin(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Response:
         """Begin an operation: 202 with the job."""
         job = self.start(client, operation, given)
         path = f"{routes.JOBS}/{job.id}"
         return Response(job.model_dump_json(), status_code=202, headers={"Location": path}, media_type=requests.JSON)
 
-    def start(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Job:
+    def start(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Job:
         """Begin an operation, once its arguments are checked."""
         client.memory.admit(operation, given)
         if self.running >= JOBS_RUNNING_MAX:
@@ -90,11 +90,11 @@ class Jobs:
         self._tasks[job.id] = asyncio.create_task(self._work(job, client, operation, given), name=f"job {job.id}")
         return job
 
-    def seen_by(self, client: Client) -> list[Job]:
+    def seen_by(self, client: HttpClient) -> list[Job]:
         """The jobs that a caller may see, the newest first."""
         return [job for job, beginner in reversed(self._jobs.values()) if _is_shown_to(client, beginner)]
 
-    def find(self, client: Client, job_id: str) -> Job:
+    def find(self, client: HttpClient, job_id: str) -> Job:
         """The job with an id. Raises `Forbidden` for one that the caller may not see, and for an unknown one."""
         job, beginner = self._jobs.get(job_id, (None, None))
         if not _is_shown_to(client, beginner):
@@ -109,7 +109,7 @@ class Jobs:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _work(self, job: Job, client: Client, operation: Operation, given: Mapping[str, Any]) -> None:
+    async def _work(self, job: Job, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> None:
         loop = asyncio.get_running_loop()
 
         def progress(done: int, total: int) -> None:
@@ -161,7 +161,7 @@ class Jobs:
             now = job.model_dump_json()
             if now != shown:
                 shown = now
-                yield sse.framed(now.encode(), event="progress" if job.state == "running" else job.state)
+                yield sse.make_frame(now.encode(), event="progress" if job.state == "running" else job.state)
             if job.state != "running":
                 return
             try:
@@ -171,6 +171,6 @@ class Jobs:
                 yield sse.HEARTBEAT
 
 
-def _is_shown_to(client: Client, beginner: Caller | None) -> bool:
+def _is_shown_to(client: HttpClient, beginner: Caller | None) -> bool:
     """Whether a client may see the job of a caller: its own, and as an operator of all spaces any."""
     return client.caller == beginner or client.caller.grant.is_of_operators

@@ -13,7 +13,7 @@ OTHER = "OTHER"
 """The label of all other methods, and of every method on a path that no route has."""
 
 
-class Metrics:
+class ServerMetrics:
     """The metrics of one server, in a registry of their own: a process may run several."""
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class Metrics:
         """A request has come."""
         self._now.inc()
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the template of its path; "" for a path that no route has."""
         self._now.dec()
         known = method if route and method in METHODS else OTHER
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(known, route).observe(seconds)
 
-    def stalled(self) -> None:
+    def count_stalled(self) -> None:
         """A stream was dropped because its client did not read."""
         self._dropped.inc()
 

@@ -8,7 +8,7 @@ from recallog_service.http.app import Mounted
 MCP = "/mcp"
 
 
-def mounted(memory: Memory) -> Sequence[Mounted]:
+def list_mounted(memory: Memory) -> Sequence[Mounted]:
     """The applications that are installed: MCP."""
     try:
         from recallog_service.mcp.transports import HttpTransport

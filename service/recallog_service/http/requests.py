@@ -49,13 +49,13 @@ def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, An
 
 async def json_object(request: Request) -> dict[str, Any]:
     """The JSON object in the body. Raises `RequestError` and `InvalidArgument`."""
-    found: dict[str, Any] = _parsed(_OBJECT, await body(request, JSON))
+    found: dict[str, Any] = _parse(_OBJECT, await body(request, JSON))
     return found
 
 
 def json_value(data: bytes) -> Any:
     """The value of a JSON document. Raises `InvalidArgument`."""
-    return _parsed(_ANY, data)
+    return _parse(_ANY, data)
 
 
 async def body(request: Request, *types: str) -> bytes:
@@ -82,7 +82,7 @@ def accepts(request: Request, media_type: str) -> bool:
     return media_type in request.headers.get("accept", "")
 
 
-def _parsed(adapter: TypeAdapter[Any], data: bytes) -> Any:
+def _parse(adapter: TypeAdapter[Any], data: bytes) -> Any:
     try:
         return adapter.validate_json(data)
     except ValidationError as error:

@@ -18,7 +18,7 @@ from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted, Pages
 from recallog_service.http.naming import LOOPBACK
 from recallog_service.http.transport import ABORT, WAITS
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.tracing import Tracing
 
 CONNECTIONS_MAX = 2_000
@@ -33,7 +33,7 @@ IDLE_SECONDS = 10.0
 """After one to two times as long a connection is ended that has no request to answer and takes nothing of an answer."""
 
 
-class Connection(H11Protocol):
+class ClientConnection(H11Protocol):
     """A connection that the application can end at once, and that ends if its client does nothing useful.
 
     Without the latter, clients without a key could hold all connections for ever: with no request at all, with one
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=ClientConnection,
                 host=host,
                 port=port,
                 access_log=False,
@@ -148,7 +148,7 @@ async def server_of(
                 waiting.result()
         finally:
             if waiting is not None:
-                await ended(waiting)
+                await cancel_all(waiting)
     finally:
         await access.close()
 

@@ -32,7 +32,7 @@ class End(StrEnum):
     """Something has failed."""
 
 
-def framed(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
+def make_frame(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
     """One event of a stream."""
     head = [f"id: {last_id}".encode()] if last_id else []
     if event:
@@ -42,12 +42,12 @@ def framed(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
 
 def begun(start: object) -> bytes:
     """The event `begin`, which says where a stream begins: a client that has no event yet comes back with `start`."""
-    return framed(msgspec.json.encode({"start": str(start)}), event="begin")
+    return make_frame(msgspec.json.encode({"start": str(start)}), event="begin")
 
 
-def ended(reason: End, **fields: object) -> bytes:
+def make_end(reason: End, **fields: object) -> bytes:
     """The event `end`, which says why the server ends a stream."""
-    return framed(msgspec.json.encode({"reason": reason, **fields}), event="end")
+    return make_frame(msgspec.json.encode({"reason": reason, **fields}), event="end")
 
 
 class ClientStalled(Exception):
@@ -89,13 +89,13 @@ class EventStream(Response):
 
     async def _pump(self, send: Send) -> None:
         async with aclosing(self._frames) as frames:
-            await _sent(send, self._first)
+            await _send_frame(send, self._first)
             async for frame in frames:
-                await _sent(send, frame)
-        await _sent(send, b"", more=False)
+                await _send_frame(send, frame)
+        await _send_frame(send, b"", more=False)
 
 
-async def _sent(send: Send, frame: bytes, *, more: bool = True) -> None:
+async def _send_frame(send: Send, frame: bytes, *, more: bool = True) -> None:
     try:
         async with asyncio.timeout(STALLED_SECONDS):
             await send({"type": "http.response.body", "body": frame, "more_body": more})

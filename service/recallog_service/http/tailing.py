@@ -42,7 +42,7 @@ WINDOW_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Chunk:
+class FrameChunk:
     """Consecutive events of one space, each its offset and its frame. All streams of the space share it."""
 
     frames: Sequence[tuple[int, bytes]]
@@ -67,11 +67,11 @@ class Subscription:
         self.space = space
         self.ended: sse.End | None = None
         """Why nothing more comes; None as long as more may come."""
-        self._chunks: deque[Chunk] = deque()
+        self._chunks: deque[FrameChunk] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
-    def offer(self, chunk: Chunk) -> None:
+    def offer(self, chunk: FrameChunk) -> None:
         """Add what comes next, or end the stream as slow if too much waits then."""
         if self.ended:
             return
@@ -92,7 +92,7 @@ class Subscription:
         """Whether half of what may wait does."""
         return self._bytes > BACKLOG_BYTES_MAX // 2
 
-    def skip(self, chunk: Chunk) -> int:
+    def skip(self, chunk: FrameChunk) -> int:
         """Forget what waits after `chunk`, for a stream that reads it elsewhere. Returns the offset of the last
         event."""
         last = self._chunks[-1] if self._chunks else chunk
@@ -107,7 +107,7 @@ class Subscription:
         self._bytes = 0
         self._changed.set()
 
-    async def next(self) -> Chunk | None:
+    async def next(self) -> FrameChunk | None:
         """What comes next; None after a silence, and at the end."""
         if not self._chunks and not self.ended:
             self._changed.clear()
@@ -298,7 +298,7 @@ class Tails:
                 data = sse.HEARTBEAT if some is None else some.since(offset)
                 if data and not subscription.ended:
                     yield data
-            yield sse.ended(subscription.ended)
+            yield sse.make_end(subscription.ended)
             self.count(subscription)
         finally:
             self.leave(subscription)
@@ -346,17 +346,17 @@ class Tails:
         return self._tailers[partition]
 
 
-def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[Chunk]:
+def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[FrameChunk]:
     """Frames in chunks of at most `CHUNK_BYTES`, or of one frame: the server's buffers hold one for each client."""
     some, size = list[tuple[int, bytes]](), 0
     for each in frames:
         if some and size + len(each[1]) > CHUNK_BYTES:
-            yield Chunk(some)
+            yield FrameChunk(some)
             some, size = [], 0
         some.append(each)
         size += len(each[1])
     if some:
-        yield Chunk(some)
+        yield FrameChunk(some)
 
 
 def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
@@ -372,4 +372,4 @@ def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
 
 def _frame(partition: int, offset: int, data: bytes) -> bytes:
     """An event as an event of a stream: its position is the id, and its bytes in the ledger are the data."""
-    return sse.framed(data, last_id=str(Position(partition, offset)))
+    return sse.make_frame(data, last_id=str(Position(partition, offset)))

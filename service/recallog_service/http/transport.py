@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recallog_schemas.errors import Forbidden, RecallogError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.http import problems
-from recallog_service.http.metrics import Metrics
+from recallog_service.http.metrics import ServerMetrics
 from recallog_service.http.naming import Names
 from recallog_service.http.problems import RequestError
 from recallog_service.http.sse import ClientStalled
@@ -51,7 +51,7 @@ class Transport:
     def __init__(
         self,
         app: ASGIApp,
-        metrics: Metrics,
+        metrics: ServerMetrics,
         body_bytes_max: int,
         hosts: Collection[str] | None,
         tracing: Tracing | None = None,
@@ -76,7 +76,7 @@ class Transport:
         # Names may have a slash: routes are compared before special characters are decoded.
         scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "state": state, "app": self}
 
-        async def answered(message: Message) -> None:
+        async def send_answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
                 message["headers"] = [
@@ -91,23 +91,23 @@ class Transport:
         self._metrics.begun()
         try:
             self._check(scope, headers)
-            with self._traced(headers):
-                await self._app(scope, self._limited(headers, receive), answered)
+            with self._continue_trace(headers):
+                await self._app(scope, self._limit_body(headers, receive), send_answer)
         except ClientStalled:
-            self._metrics.stalled()
-            await _aborted(scope, receive)
+            self._metrics.count_stalled()
+            await _abort(scope, receive)
         except Exception as error:
             answer = answer_to(error, exchange.request_id)
             if exchange.status:
                 raise
-            await answer(scope, receive, answered)
+            await answer(scope, receive, send_answer)
         finally:
             self._note(exchange, scope)
 
-    def _traced(self, headers: dict[bytes, bytes]) -> AbstractContextManager[None]:
+    def _continue_trace(self, headers: dict[bytes, bytes]) -> AbstractContextManager[None]:
         if self._tracing is None:
             return nullcontext()
-        return self._tracing.continued(headers.get(TRACEPARENT.encode(), b"").decode("latin-1"))
+        return self._tracing.continue_trace(headers.get(TRACEPARENT.encode(), b"").decode("latin-1"))
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         names = Names.of(scope["headers"])
@@ -119,10 +119,10 @@ class Transport:
         if length.isdigit() and int(length[:20]) > self._body_bytes_max:
             raise self._too_large()
 
-    def _limited(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    def _limit_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
         received = 0
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -130,7 +130,7 @@ class Transport:
                 raise self._too_large()
             return message
 
-        return limited
+        return receive_limited
 
     def _too_large(self) -> RequestError:
         message = (
@@ -143,7 +143,7 @@ class Transport:
         seconds = time.monotonic() - exchange.began
         # The template, not the path: names of spaces and agents may be personal.
         route = getattr(scope.get("route"), "path", "")
-        self._metrics.answered(exchange.method, route, exchange.status, seconds)
+        self._metrics.count_request(exchange.method, route, exchange.status, seconds)
         logs.request(
             "request",
             request=exchange.request_id,
@@ -171,7 +171,7 @@ def answer_to(error: Exception, request_id: str) -> Response:
     return problems.answer_to(logs.defect(error, request_id))
 
 
-async def _aborted(scope: Scope, receive: Receive) -> None:
+async def _abort(scope: Scope, receive: Receive) -> None:
     """End a connection whose client does not read: closing it would wait until its buffer is empty."""
     scope["state"][ABORT]()
     while (await receive())["type"] != "http.disconnect":

@@ -65,7 +65,7 @@ def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
     """The server of memories of the class `facade`."""
     operations = all_operations(facade)
     tools = tools_of(operations)
-    listed = {name: _listed(tool, operations) for name, tool in tools.items()}
+    listed = {name: _list_tool(tool, operations) for name, tool in tools.items()}
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
@@ -138,7 +138,7 @@ def _id_of(context: ServerRequestContext[Any, Any]) -> str:
     return str(uuid_utils.uuid7()) if context.request is None else str(context.request.state.request)
 
 
-def _listed(tool: Tool, operations: Mapping[str, Operation]) -> ListedTool:
+def _list_tool(tool: Tool, operations: Mapping[str, Operation]) -> ListedTool:
     executed = [operations[way.operation] for way in tool.ways]
     reads = all(each.read_only for each in executed)
     return ListedTool(

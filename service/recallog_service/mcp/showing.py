@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recallog_schemas.views import AroundView, EntriesView, Preview, RecallHit, RecallView, View, indented, one_line
-from recallog_schemas.views.grouping import grouped
+from recallog_schemas.views import AroundView, EntriesView, Preview, RecallHit, RecallView, View, indent_lines, one_line
+from recallog_schemas.views.grouping import group_hits
 
 NOTHING = "No relevant memories found."
 NEAREST = " The nearest ones, which may have nothing to do with it:"
@@ -24,14 +24,16 @@ def text(answer: View, given: Given) -> str:
     return answer.format()
 
 
-def recalled(answer: RecallView, given: Given) -> str:
+def show_recalled(answer: RecallView, given: Given) -> str:
     """One line for each memory, best first, those of its stretch of conversation indented below it; weak ones only if
     there is no other, and marked as weak."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
         ("  " if number else "")
-        + one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")
-        for group in grouped(hits)
+        + one_line(
+            f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_describe_notes(hit)}: {hit.quote}"
+        )
+        for group in group_hits(hits)
         for number, hit in enumerate(group)
     ]
     if answer.nothing_close:
@@ -42,17 +44,17 @@ def recalled(answer: RecallView, given: Given) -> str:
     return "\n".join(lines)
 
 
-def _noted(hit: RecallHit) -> str:
+def _describe_notes(hit: RecallHit) -> str:
     """What a model must know before it believes the text."""
     if hit.superseded_by is not None:
         return f" ({hit.note}: memory {hit.superseded_by} is the current one)"
     return f" ({hit.note}: ask which of them is right)" if hit.note else ""
 
 
-def opened(answer: EntriesView, given: Given) -> str:
+def show_opened(answer: EntriesView, given: Given) -> str:
     """Whole memories, and the ids that were not found."""
     found = [
-        f"{_origin(each.event.id, each.at, each.event.agent, each.event.kind)}:\n{indented(each.text)}"
+        f"{_origin(each.event.id, each.at, each.event.agent, each.event.kind)}:\n{indent_lines(each.text)}"
         for each in answer.entries
     ]
     missing = [one_line(f"Memory {id_} not found") for id_ in answer.missing]

@@ -45,7 +45,7 @@ OTHER_KIND = "other"
 _log = logging.getLogger("recallog.reactor")
 
 
-class Answering(Protocol):
+class AnsweringMemory(Protocol):
     """What a handler needs of a memory."""
 
     async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
@@ -63,7 +63,7 @@ class Handler:
     """Answers the triggers that messages name."""
 
     def __init__(
-        self, memory: Answering, stopping: StopSignal, observe: Observe, at_once: int = limits.REACTIONS_AT_ONCE
+        self, memory: AnsweringMemory, stopping: StopSignal, observe: Observe, at_once: int = limits.REACTIONS_AT_ONCE
     ) -> None:
         """At most `at_once` triggers of each reactor that asks a model are answered at the same time."""
         self._lanes = Lanes(self._answer, at_once)
@@ -126,7 +126,7 @@ class Handler:
             self._answering -= 1
         self._observe(trigger.kind, outcome, _now() - began)
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until no trigger waits or is being answered."""
         await self._lanes.below(1)
 

@@ -21,11 +21,11 @@ from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import triggers
 from recallog_schemas.errors import Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import PendingTrigger
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 from recallog_streams.live import LiveProjector
-from recallog_streams.partition_task import State, backoff
+from recallog_streams.partition_task import TaskState, backoff
 from recallog_streams.stop_signal import StopSignal
 
 LOOK_SECONDS = 0.5
@@ -222,14 +222,14 @@ class TriggerPublisher:
         lives = {
             task.partition: (task.generation.id, task.lives)
             for task in self._live.tasks
-            if task.state is State.LIVE and task.generation is not None
+            if task.state is TaskState.LIVE and task.generation is not None
         }
         for partition in self._watched.keys() - lives.keys():
             del self._watched[partition]
         for partition, life in lives.items():
             if partition not in self._watched or self._watched[partition].life != life:
                 self._watched[partition] = _Watched(life)
-        await gathered(self._look, sorted(lives))
+        await gather_limited(self._look, sorted(lives))
 
     async def _look(self, partition: int) -> None:
         watched = self._watched[partition]
@@ -313,7 +313,7 @@ class TriggerPublisher:
 
     async def _publish_recurring(self, partition: int, watched: _Watched, spaces: Sequence[str] | None) -> None:
         """Publish the plans and reflections that are due in some spaces, or in all."""
-        for query in (due.scheduled, due.due_by_count):
+        for query in (due.find_scheduled, due.due_by_count):
             found: Sequence[Scheduled | PendingTrigger] = await self._router.of_partition(
                 partition, partial(query, spaces=spaces)
             )

@@ -21,7 +21,7 @@ _GAP_RECORDS = 64
 """The largest gap between two wanted records that one read covers; beyond it the ledger is read twice."""
 
 
-class Guard(Protocol):
+class LedgerGuard(Protocol):
     """Checks a ledger before events are appended to it."""
 
     async def check(self, partitions: Collection[int], opening: object) -> None:
@@ -38,7 +38,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """The rule that assigns spaces to partitions. Under another rule, the events of a space would lose their order."""
 
 
-class Part(Enum):
+class LedgerPart(Enum):
     """A part of the storage of a ledger."""
 
     RECORDS = "the tree of the records"
@@ -54,13 +54,13 @@ class Part(Enum):
 class PartProblem:
     """What is wrong with a part of the storage."""
 
-    part: Part
+    part: LedgerPart
     reason: str
 
     @property
     def repairable(self) -> bool:
         """Whether the part follows from the records, so that it can be computed again."""
-        return self.part is not Part.RECORDS
+        return self.part is not LedgerPart.RECORDS
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ class RecordSource(ABC):
         """Leave the group, so that other workers take over at once. Does nothing if not started."""
 
     @abstractmethod
-    def assigned(self) -> frozenset[int]:
+    def list_assigned(self) -> frozenset[int]:
         """The partitions that are currently assigned to this worker."""
 
     @abstractmethod
@@ -168,7 +168,7 @@ class RecordSource(ABC):
         """
 
     @abstractmethod
-    def lost(self) -> Collection[int]:
+    def take_lost(self) -> Collection[int]:
         """Partitions that could not continue at the expected offset since the last call.
 
         The ledger has changed, or the source cannot return a record. Call `seek` with the offset to continue at.
@@ -224,7 +224,9 @@ class Ledger(ABC):
         written: sending them again is safe.
         """
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
+    async def append_guarded(
+        self, events: Sequence[Event], guard: LedgerGuard, appended: Times = None
+    ) -> list[Position]:
         """`append`, once `guard` has accepted the partitions of `events`.
 
         An adapter whose storage can be replaced while it is open overrides it: what was accepted and what is written
@@ -266,7 +268,7 @@ class Ledger(ABC):
         past the end.
         """
 
-    async def encoded(self, events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
+    async def encode(self, events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
         """What `append` stores for the events of one call: their bytes, sealed where the policy says so, and when each
         was first appended, in milliseconds since 1970.
 
@@ -283,15 +285,15 @@ class Ledger(ABC):
                 values.append(codec.encode(event))
             except InvalidEvent as error:
                 raise error if len(events) == 1 else error.under(str(index)) from None
-        stored = await self.sealing.sealed(events, values)
+        stored = await self.sealing.seal(events, values)
         now = time.time_ns() // 1_000_000
         times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
         return [*zip(stored, times, strict=True)]
 
-    async def opened(self, batch: Batch) -> Batch:
+    async def unseal(self, batch: Batch) -> Batch:
         """The batch with the clear bytes of its sealed records. `read` yields no batch without it."""
         stored = batch.records
-        records = await self.sealing.opened(stored)
+        records = await self.sealing.unseal(stored)
         return batch if records is stored else msgspec.structs.replace(batch, records=records, sealed=stored)
 
     async def find_problems(self) -> list[PartProblem]:
@@ -356,7 +358,7 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
 def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None, opened: Opener = bytes) -> None:
     """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` with the same id.
 
-    `position` is the position of the first record; None if it is in the same call. `opened` opens both if they are
+    `position` is the position of the first record; None if it is in the same call. `unseal` opens both if they are
     sealed. An event always repeats one that was erased or whose key is missing.
     """
     if first == data:

@@ -31,7 +31,7 @@ class MemoryLedger(Ledger):
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
-        values = await self.encoded(events, appended)
+        values = await self.encode(events, appended)
         opened = await self.sealing.opener([*(data for data, _ in values), *self._firsts(events)])
         before = len(self._values)
         positions = []
@@ -87,13 +87,13 @@ class MemoryLedger(Ledger):
                         break
                     records.append((offset, data))
             appended = [self._appended[at] for at, _ in records]
-            yield await self.opened(Batch(partition, start, following, records, appended=appended))
+            yield await self.unseal(Batch(partition, start, following, records, appended=appended))
             start = following
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         for offset, (_, data) in enumerate(self._values):
             with suppress(InvalidEvent):
-                event = codec.decode(sealing.erased(data) if sealing.is_sealed(data) else data)
+                event = codec.decode(sealing.erase_record(data) if sealing.is_sealed(data) else data)
                 if (event.space, event.id) == (space, id):
                     return Position(0, offset)
         return None

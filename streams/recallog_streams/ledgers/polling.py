@@ -39,7 +39,7 @@ class PollingSource(RecordSource):
         self._partitions = frozenset()
         await self._held.aclose()
 
-    def assigned(self) -> frozenset[int]:
+    def list_assigned(self) -> frozenset[int]:
         return self._partitions
 
     def seek(self, partition: int, offset: int) -> bool:
@@ -75,6 +75,6 @@ class PollingSource(RecordSource):
         self._next[partition] = batch.next
         return msgspec.structs.replace(batch, records=batch.stored, sealed=None)  # as they arrive elsewhere
 
-    def lost(self) -> frozenset[int]:
+    def take_lost(self) -> frozenset[int]:
         lost, self._lost = frozenset(self._lost), set()
         return lost

@@ -21,10 +21,10 @@ from recallog_streams.ledgers import sqlite_records as records
 from recallog_streams.ledgers import sqlite_structure
 from recallog_streams.ledgers.ledger import (
     Batch,
-    Guard,
     Ledger,
+    LedgerGuard,
+    LedgerPart,
     Manifest,
-    Part,
     PartProblem,
     Times,
     check_repeat,
@@ -145,7 +145,9 @@ class SqliteLedger(Ledger):
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
         return await self._append(events, appended, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
+    async def append_guarded(
+        self, events: Sequence[Event], guard: LedgerGuard, appended: Times = None
+    ) -> list[Position]:
         """As in `Ledger`. The transaction makes sure that the file is the one that `guard` has accepted."""
         if not self._file.openings and await self.exists():
             await self._file.run(_nothing, write=True)  # a write waits longer for a lock than what `guard` reads
@@ -157,7 +159,7 @@ class SqliteLedger(Ledger):
 
     async def _append(self, events: Sequence[Event], appended: Times, opening: object) -> list[Position]:
         """`append`, but only to the file of that opening, unless it is None. Raises `_OtherOpening`."""
-        values = await self.encoded(events, appended)
+        values = await self.encode(events, appended)
         opened: Opener = bytes
 
         def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
@@ -212,7 +214,7 @@ class SqliteLedger(Ledger):
                 self._warn_of_index()
         while start < until:
             batch = await self._file.run(partial(records.read, start=start, until=until, select=select))
-            yield await self.opened(batch)
+            yield await self.unseal(batch)
             start = batch.next
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
@@ -243,9 +245,9 @@ class SqliteLedger(Ledger):
         found = {problem.part for problem in await self.find_problems()}
         beside = self._beside()
         try:
-            if found - {Part.FREE_PAGES, Part.RECORDS}:
+            if found - {LedgerPart.FREE_PAGES, LedgerPart.RECORDS}:
                 await beside.run(partial(sqlite_structure.recompute, schema=LEDGER.schema), write=True, last=True)
-            if found - {Part.RECORDS}:
+            if found - {LedgerPart.RECORDS}:
                 await beside.rewrite()
         finally:
             await beside.close()

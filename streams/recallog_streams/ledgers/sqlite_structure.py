@@ -13,20 +13,20 @@ from recallog_projections.sqlite import integrity
 from recallog_projections.sqlite.errors import Damaged, is_unsound
 from recallog_projections.stores.checksums import is_intact
 from recallog_streams.ledgers import sqlite_records as records
-from recallog_streams.ledgers.ledger import Part, PartProblem
+from recallog_streams.ledgers.ledger import LedgerPart, PartProblem
 
 
 class _Index(NamedTuple):
-    part: Part
+    part: LedgerPart
     table: str
     columns: str
     """The columns of its entries, in their order."""
 
 
 _INDEXES = {
-    "sqlite_autoindex_events_1": _Index(Part.IDS, "events", "space, id, offset"),
-    "events_of_space": _Index(Part.SPACE_INDEX, "events", "space, offset"),
-    "sqlite_autoindex_spaces_1": _Index(Part.NAMES, "spaces", "name, number"),
+    "sqlite_autoindex_events_1": _Index(LedgerPart.IDS, "events", "space, id, offset"),
+    "events_of_space": _Index(LedgerPart.SPACE_INDEX, "events", "space, offset"),
+    "sqlite_autoindex_spaces_1": _Index(LedgerPart.NAMES, "spaces", "name, number"),
 }
 _REPAIRED = {
     "spaces": "repaired_spaces",
@@ -47,7 +47,7 @@ class _Named(msgspec.Struct):
 def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProblem]:
     """What is wrong, by part. Of the records, only their tree is examined, not their values."""
     found = [
-        PartProblem(Part.SCHEMA, f"the definition of {name} was changed")
+        PartProblem(LedgerPart.SCHEMA, f"the definition of {name} was changed")
         for name in integrity.schema_problems(connection, schema)
     ]
     structure = integrity.problems(connection)
@@ -57,12 +57,12 @@ def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProbl
             if reason := _index_problem(connection, name, index, damaged if index.table == "events" else frozenset()):
                 found.append(PartProblem(index.part, reason))
     if reason := _spaces_problem(connection):
-        found.append(PartProblem(Part.SPACES, reason))
+        found.append(PartProblem(LedgerPart.SPACES, reason))
     if structure and (reason := _search_problem(connection)):
-        found.append(PartProblem(Part.RECORDS, reason))
+        found.append(PartProblem(LedgerPart.RECORDS, reason))
     if structure and not found:
         of_free_pages = all("free" in each.lower() or "never used" in each for each in structure)
-        found.append(PartProblem(Part.FREE_PAGES if of_free_pages else Part.RECORDS, structure[0]))
+        found.append(PartProblem(LedgerPart.FREE_PAGES if of_free_pages else LedgerPart.RECORDS, structure[0]))
     return found
 
 

@@ -17,7 +17,7 @@ from recallog_projections.breaker import Breaker
 from recallog_projections.patience import answer_seconds
 from recallog_projections.stores.redis_server import breaker_of, connection_options, reaching
 from recallog_schemas.errors import LockTimeout, StorageUnavailable
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 
 _HELD_SECONDS = 30.0
 """How long the lock outlives a holder that died."""
@@ -50,7 +50,7 @@ class RedisLock:
             try:
                 yield
             finally:
-                await ended(renewing)
+                await cancel_all(renewing)
                 with suppress(LockError, RedisError):  # expired, or Redis is unreachable: it expires by itself
                     await lock.release()
 

@@ -14,14 +14,14 @@ from recallog_projections.rows import Changes, Fetched
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.parallel import partitions
-from recallog_streams.parallel.partitions import Open, Opened, PartitionWorkers
+from recallog_streams.parallel.partitions import Open, PartitionWorkers, WorkerParts
 from recallog_streams.parallel.processes import WorkerLost, WorkersUnusable
-from recallog_streams.parallel.workers import BatchTooLarge, Workers, started
+from recallog_streams.parallel.workers import BatchTooLarge, Workers, start_workers
 from recallog_streams.progress import Progress
-from recallog_streams.projector import Moved, Projector
+from recallog_streams.projector import GenerationMoved, Projector
 from recallog_streams.verify import Verification, verify
 
 _log = logging.getLogger("recallog.fold")
@@ -112,7 +112,7 @@ class ParallelCatchUp:
             return None
         async with self._starting:
             if self._pool is None and self.open is not None:
-                starting = partitions.opened(min(self.workers, len(ends)), self.open, projector.fold.code)
+                starting = partitions.open_workers(min(self.workers, len(ends)), self.open, projector.fold.code)
                 try:
                     self._pool = await self._running.enter_async_context(starting)
                 except WorkersUnusable:
@@ -153,7 +153,7 @@ class ParallelCatchUp:
     ) -> None:
         """Process all records below `until`. Raises `WorkersUnusable` as well."""
         unique_ids, store = projector.ledger.unique_ids, projector.store
-        async with started(self.workers, make, projector.fold, unique_ids=unique_ids, store=store) as workers:
+        async with start_workers(self.workers, make, projector.fold, unique_ids=unique_ids, store=store) as workers:
             await self.catch_up_with(workers, projector, generation, until, progress)
 
     async def catch_up_with(
@@ -170,7 +170,7 @@ class ParallelCatchUp:
             run = _Run(projector, generation, until, progress, workers)
             try:
                 await run.process_from(checkpoint, self._pause)
-            except Moved:
+            except GenerationMoved:
                 continue
             except BatchTooLarge:
                 await projector.catch_up(generation, run.following, progress)
@@ -183,12 +183,14 @@ def _report(error: WorkersUnusable) -> None:
         _log.info("the fold continues in one process: %s", error)
 
 
-async def _catch_up(generation: Generation, until: int, throttle: float, opened: Opened, progress: Progress) -> None:
+async def _catch_up(
+    generation: Generation, until: int, throttle: float, opened: WorkerParts, progress: Progress
+) -> None:
     """Catch up in a worker."""
     await ParallelCatchUp(throttle=throttle)(opened.projector, generation, until, progress)
 
 
-async def _verify(generation: Generation, throttle: float, opened: Opened, progress: Progress) -> Verification:
+async def _verify(generation: Generation, throttle: float, opened: WorkerParts, progress: Progress) -> Verification:
     """Verify in a worker."""
     return await ParallelCatchUp(throttle=throttle).verify(*opened, generation, progress)
 
@@ -214,22 +216,22 @@ class _Run:
                 async for read in batches:
                     for batch in self.projector.parts(read):
                         began, self.following = time.monotonic(), batch.next
-                        commit = asyncio.create_task(self._commit(batch, *await self._folded(batch, commit), began))
+                        commit = asyncio.create_task(self._commit(batch, *await self._fold_batch(batch, commit), began))
                         await pause(began)
-            await _committed(commit)
+            await _await_commit(commit)
         finally:
-            await ended(commit)
+            await cancel_all(commit)
 
-    async def _folded(self, batch: Batch, commit: Commit) -> tuple[Checkpoint, Changes]:
+    async def _fold_batch(self, batch: Batch, commit: Commit) -> tuple[Checkpoint, Changes]:
         """The checkpoint before a batch and its changes. Rows that workers lack are read after the last commit."""
 
         async def fetch(row_keys: Sequence[RowKey], log_names: Sequence[LogName]) -> Fetched:
-            return await self.projector.fetch(self.generation, await _committed(commit), row_keys, log_names)
+            return await self.projector.fetch(self.generation, await _await_commit(commit), row_keys, log_names)
 
         try:
             changes = await self.workers.fold(batch, fetch)
         finally:
-            checkpoint = await _committed(commit)
+            checkpoint = await _await_commit(commit)
         return checkpoint, changes
 
     async def _commit(self, batch: Batch, checkpoint: Checkpoint, changes: Changes, began: float) -> Checkpoint | None:
@@ -245,9 +247,9 @@ async def _nothing_to_commit(checkpoint: Checkpoint) -> Checkpoint | None:
     return checkpoint
 
 
-async def _committed(commit: Commit) -> Checkpoint:
+async def _await_commit(commit: Commit) -> Checkpoint:
     """The checkpoint after a commit. Raises `Moved`."""
     checkpoint = await asyncio.shield(commit)
     if checkpoint is None:
-        raise Moved
+        raise GenerationMoved
     return checkpoint

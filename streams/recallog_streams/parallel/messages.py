@@ -57,14 +57,14 @@ class Cached(Enum):
     """No row exists."""
 
 
-class Part(msgspec.Struct, tag=True):
+class WorkerPart(msgspec.Struct, tag=True):
     """To a worker: the records of its spaces in a batch. It replaces a part that is not folded yet."""
 
     batch: Batch
     cached: Cached
 
 
-class Wanted(msgspec.Struct, tag=True):
+class WantedRows(msgspec.Struct, tag=True):
     """From a worker: rows, and totals of logs, that it lacks."""
 
     rows: Sequence[RowKey]
@@ -92,13 +92,13 @@ class TooManyChanges(msgspec.Struct, tag=True):
     """From a worker: its part has more than `changes_max` changes. Its rows in memory are not valid."""
 
 
-class Refused(msgspec.Struct, tag=True):
+class WorkerRefused(msgspec.Struct, tag=True):
     """From a worker: it cannot fold its part, and stops."""
 
     reason: str
 
 
-class Call(msgspec.Struct, tag=True):
+class WorkerCall(msgspec.Struct, tag=True):
     """To a worker: work on a partition."""
 
     number: int
@@ -121,15 +121,15 @@ class Returned(msgspec.Struct, tag=True):
     result: bytes
 
 
-class Failed(msgspec.Struct, tag=True):
+class CallFailed(msgspec.Struct, tag=True):
     """From a worker: a call has raised an error."""
 
     number: int
     reason: str
 
 
-ToWorker = Begin | BeginCalls | Part | Loaded | Call
-FromWorker = Ready | Wanted | Folded | TooManyChanges | Refused | Advanced | Returned | Failed
+ToWorker = Begin | BeginCalls | WorkerPart | Loaded | WorkerCall
+FromWorker = Ready | WantedRows | Folded | TooManyChanges | WorkerRefused | Advanced | Returned | CallFailed
 
 _encode = msgspec.msgpack.Encoder().encode
 to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)

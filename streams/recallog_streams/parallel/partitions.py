@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from recallog_projections.projection import Projection
-from recallog_streams.concurrency import ended
-from recallog_streams.parallel.messages import Advanced, BeginCalls, Call, Failed, Returned
-from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickled, start
+from recallog_streams.concurrency import cancel_all
+from recallog_streams.parallel.messages import Advanced, BeginCalls, CallFailed, Returned, WorkerCall
+from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickle_function, start
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
 
 Result = TypeVar("Result")
 
 
-class Opened(NamedTuple):
+class WorkerParts(NamedTuple):
     """What a worker works with."""
 
     projector: Projector
     projections: Sequence[Projection]
 
 
-Open = Callable[[], AbstractAsyncContextManager[Opened]]
+Open = Callable[[], AbstractAsyncContextManager[WorkerParts]]
 """Opens ledger and store in another process. It can be pickled."""
-Work = Callable[[Opened, Progress], Awaitable[Result]]
+Work = Callable[[WorkerParts, Progress], Awaitable[Result]]
 
 
 class PartitionWorkers:
@@ -42,20 +42,20 @@ class PartitionWorkers:
         if not running:
             raise WorkersUnusable("all worker processes have ended")
         worker = min(running, key=lambda each: len(each.calls))
-        result: Result = await worker.call(pickled(work), progress)
+        result: Result = await worker.call(pickle_function(work), progress)
         return result
 
 
 @asynccontextmanager
-async def opened(count: int, open_: Open, code: str) -> AsyncIterator[PartitionWorkers]:
+async def open_workers(count: int, open_: Open, code: str) -> AsyncIterator[PartitionWorkers]:
     """Workers in `count` processes, which fold with `code`; they end with the block. Raises `WorkersUnusable`."""
-    async with start(count, BeginCalls(sys.path, pickled(open_)), code) as processes:
+    async with start(count, BeginCalls(sys.path, pickle_function(open_)), code) as processes:
         workers = [_Worker(process) for process in processes]
         listening = [asyncio.create_task(each.listen()) for each in workers]
         try:
             yield PartitionWorkers(workers)
         finally:
-            await ended(*listening)
+            await cancel_all(*listening)
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class _Worker:
         number, answer = self._number, asyncio.get_running_loop().create_future()
         self.calls[number] = _Call(answer, progress)
         try:
-            await self._process.send(Call(number, work))
+            await self._process.send(WorkerCall(number, work))
             return await answer
         finally:
             self.calls.pop(number, None)
@@ -95,7 +95,7 @@ class _Worker:
                     call.answer.set_exception(error)
 
     def _answer(self, message: object) -> None:
-        if not isinstance(message, Advanced | Returned | Failed):
+        if not isinstance(message, Advanced | Returned | CallFailed):
             raise WorkersUnusable("an unexpected answer")
         call = self.calls.get(message.number)
         if call is None or call.answer.done():
@@ -103,7 +103,7 @@ class _Worker:
         try:
             if isinstance(message, Returned):
                 call.answer.set_result(pickle.loads(message.result))
-            elif isinstance(message, Failed):
+            elif isinstance(message, CallFailed):
                 call.answer.set_exception(WorkersUnusable(message.reason))
             elif call.progress is not None:
                 call.progress(message.done, message.total)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 
 from recallog_schemas import kinds
 from recallog_streams.parallel import messages
-from recallog_streams.parallel.messages import Begin, BeginCalls, FromWorker, Ready, Refused, ToWorker
+from recallog_streams.parallel.messages import Begin, BeginCalls, FromWorker, Ready, ToWorker, WorkerRefused
 
 _BUFFER_BYTES = 16 * 1024 * 1024
 
@@ -47,8 +47,8 @@ class WorkerProcess:
         """Raises `WorkersUnusable` if it does not fold as this process does."""
         await self.send(begin)
         answer = await self.receive()
-        ours = {kind: kinds.definition(kind) for kind in kinds.registered()}
-        if isinstance(answer, Refused):
+        ours = {kind: kinds.definition(kind) for kind in kinds.list_registered()}
+        if isinstance(answer, WorkerRefused):
             raise WorkersUnusable(f"other processes cannot make the projections: {answer.reason}")
         if not isinstance(answer, Ready) or (answer.code, answer.kinds) != (code, ours):
             raise WorkersUnusable("other processes do not know the same kinds of events")
@@ -59,16 +59,16 @@ class WorkerProcess:
             self._writer.writelines(messages.frame(message))
             await self._writer.drain()
         except ConnectionError as error:
-            raise self._lost() from error
+            raise self._make_lost_error() from error
 
     async def receive(self) -> FromWorker:
         """Raises `WorkerLost`."""
         try:
             return messages.from_worker.decode(await messages.read_frame(self._reader))
         except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise self._lost() from error
+            raise self._make_lost_error() from error
 
-    def _lost(self) -> WorkerLost:
+    def _make_lost_error(self) -> WorkerLost:
         code = self._process.wait()
         return WorkerLost(f"a worker process has ended with exit code {code}")
 
@@ -78,7 +78,7 @@ class WorkerProcess:
         self._process.wait()
 
 
-def pickled(function: object) -> bytes:
+def pickle_function(function: object) -> bytes:
     """Raises `WorkersUnusable` if other processes cannot get it."""
     try:
         return pickle.dumps(function)

@@ -19,7 +19,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Record, kinds, limits
 from recallog_streams import identity
 from recallog_streams.collector import collect_rarely
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.fold import Fold
 from recallog_streams.parallel import messages
 from recallog_streams.parallel.messages import (
@@ -27,21 +27,21 @@ from recallog_streams.parallel.messages import (
     Begin,
     BeginCalls,
     Cached,
-    Call,
-    Failed,
+    CallFailed,
     Folded,
     FromWorker,
     Loaded,
-    Part,
     Pipe,
     Ready,
-    Refused,
     Returned,
     TooManyChanges,
     ToWorker,
-    Wanted,
+    WantedRows,
+    WorkerCall,
+    WorkerPart,
+    WorkerRefused,
 )
-from recallog_streams.parallel.partitions import Opened
+from recallog_streams.parallel.partitions import WorkerParts
 
 Result = TypeVar("Result")
 
@@ -98,24 +98,24 @@ class Worker:
     def run(self) -> None:
         self._pipe.send(_ready(self._fold))
         message = self._pipe.receive()
-        while isinstance(message, Part):
+        while isinstance(message, WorkerPart):
             message = self._answer(message)
 
-    def _answer(self, part: Part) -> ToWorker | None:
+    def _answer(self, part: WorkerPart) -> ToWorker | None:
         """Fold a part and send the result. Returns the next message."""
         answer: FromWorker
         try:
-            answer = self._folded(part)
+            answer = self._fold_part(part)
         except _Replaced as replaced:
             return replaced.message
         except (Exception, RowOfOthers) as error:  # noqa: BLE001 - the parent folds the batch again, and raises it
-            answer = Refused(f"{type(error).__name__}: {error}")
+            answer = WorkerRefused(f"{type(error).__name__}: {error}")
         self._pipe.send(answer)
         return self._pipe.receive()
 
-    def _folded(self, part: Part) -> Folded | TooManyChanges:
+    def _fold_part(self, part: WorkerPart) -> Folded | TooManyChanges:
         rows, self._rows = self._rows_before(part), None
-        records = self._fold.decoded(part.batch)
+        records = self._fold.decode(part.batch)
         self._spaces.update(each.event.space for each in records if isinstance(each, Record))
         rows.spaces = self._spaces
         changes, count = _run(self._fold.process(records, rows, self._fetch, self._begin.changes_max))
@@ -130,7 +130,7 @@ class Worker:
             changes.keep,
         )
 
-    def _rows_before(self, part: Part) -> OwnRows:
+    def _rows_before(self, part: WorkerPart) -> OwnRows:
         rows = self._rows
         if rows is None or part.cached is not Cached.KEPT:
             return self._fold.new_rows(OwnRows, complete=part.cached is Cached.COMPLETE)
@@ -139,7 +139,7 @@ class Worker:
         return rows if len(rows) <= limits.CACHED_ROWS_MAX else self._fold.new_rows(OwnRows)
 
     async def _fetch(self, row_keys: Sequence[RowKey], log_names: Sequence[LogName]) -> Fetched:
-        self._pipe.send(Wanted(row_keys, log_names))
+        self._pipe.send(WantedRows(row_keys, log_names))
         answer = self._pipe.receive()
         if not isinstance(answer, Loaded):
             raise _Replaced(answer)
@@ -147,7 +147,7 @@ class Worker:
 
 
 def _ready(fold: Fold) -> Ready:
-    return Ready(fold.code, {kind: kinds.definition(kind) for kind in kinds.registered()})
+    return Ready(fold.code, {kind: kinds.definition(kind) for kind in kinds.list_registered()})
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
@@ -163,7 +163,7 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
 class _Calls:
     """Works on partitions, on several at a time."""
 
-    def __init__(self, opened: Opened, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, opened: WorkerParts, writer: asyncio.StreamWriter) -> None:
         self._opened, self._writer = opened, writer
 
     async def run(self, reader: asyncio.StreamReader) -> None:
@@ -171,19 +171,19 @@ class _Calls:
         self._send(_ready(self._opened.projector.fold))
         running = set[asyncio.Task[None]]()
         with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while isinstance(message := messages.to_worker.decode(await messages.read_frame(reader)), Call):
+            while isinstance(message := messages.to_worker.decode(await messages.read_frame(reader)), WorkerCall):
                 running.add(task := asyncio.create_task(self._answer(message)))
                 task.add_done_callback(running.discard)
-        await ended(*running)
+        await cancel_all(*running)
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: WorkerCall) -> None:
         def report(done: int, total: int) -> None:
             self._send(Advanced(call.number, done, total))
 
         try:
             self._send(Returned(call.number, pickle.dumps(await pickle.loads(call.work)(self._opened, report))))
         except Exception as error:  # noqa: BLE001 - the parent does the same, and raises it
-            self._send(Failed(call.number, f"{type(error).__name__}: {error}"))
+            self._send(CallFailed(call.number, f"{type(error).__name__}: {error}"))
 
     def _send(self, message: FromWorker) -> None:
         self._writer.writelines(messages.frame(message))
@@ -195,7 +195,7 @@ async def _answer_calls(connection: socket.socket, begin: BeginCalls) -> None:
         async with pickle.loads(begin.open)() as opened:
             await _Calls(opened, writer).run(reader)
     except Exception as error:  # noqa: BLE001 - modules of users may raise anything
-        writer.writelines(messages.frame(Refused(f"{type(error).__name__}: {error}")))
+        writer.writelines(messages.frame(WorkerRefused(f"{type(error).__name__}: {error}")))
         await writer.drain()
 
 
@@ -220,7 +220,7 @@ def _fold_spaces(pipe: Pipe, begin: Begin) -> None:
     try:
         worker = Worker(pipe, begin)
     except Exception as error:  # noqa: BLE001 - modules of users may raise anything
-        pipe.send(Refused(f"{type(error).__name__}: {error}"))
+        pipe.send(WorkerRefused(f"{type(error).__name__}: {error}"))
     else:
         worker.run()
 

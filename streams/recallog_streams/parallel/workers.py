@@ -20,13 +20,13 @@ from recallog_streams.parallel.messages import (
     Folded,
     Loaded,
     LogAddress,
-    Part,
-    Refused,
     RowAddress,
     TooManyChanges,
-    Wanted,
+    WantedRows,
+    WorkerPart,
+    WorkerRefused,
 )
-from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickled, start
+from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickle_function, start
 
 
 class BatchTooLarge(Exception):
@@ -95,11 +95,11 @@ class Workers:
 
 
 @asynccontextmanager
-async def started(
+async def start_workers(
     count: int, make: Callable[[], Sequence[Projection]], fold: Fold, *, unique_ids: bool, store: Store
 ) -> AsyncIterator[Workers]:
     """Workers in `count` processes, which fold as `fold` does; they end with the block. Raises `WorkersUnusable`."""
-    begin = Begin(sys.path, pickled(make), unique_ids, store.commit_changes_max)
+    begin = Begin(sys.path, pickle_function(make), unique_ids, store.commit_changes_max)
     async with start(count, begin, fold.code) as processes:
         yield Workers([_Worker(process) for process in processes], fold)
 
@@ -138,13 +138,13 @@ class _Worker:
         self.cached = Cached.NONE
 
     async def fold(self, part: Batch, fetch: Fetch) -> Folded:
-        await self._process.send(Part(part, self.cached))
-        while isinstance(answer := await self._process.receive(), Wanted):
+        await self._process.send(WorkerPart(part, self.cached))
+        while isinstance(answer := await self._process.receive(), WantedRows):
             rows, totals = await fetch(answer.rows, answer.logs)
             await self._process.send(Loaded(rows, totals))
         if isinstance(answer, TooManyChanges):
             raise BatchTooLarge
         if not isinstance(answer, Folded):
-            raise WorkersUnusable(answer.reason if isinstance(answer, Refused) else "an unexpected answer")
+            raise WorkersUnusable(answer.reason if isinstance(answer, WorkerRefused) else "an unexpected answer")
         self.cached = Cached.KEPT
         return answer

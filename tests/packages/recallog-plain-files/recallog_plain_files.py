@@ -9,14 +9,15 @@ import fcntl
 import json
 import os
 import secrets
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from recallog import Event, Position, SettingsError
-from recallog.extending import AdapterSettings, Batch, Ledger, Manifest, Opener, Times, check_repeat, parts_of
+from recallog import Batch, Event, Position, SettingsError
+from recallog.extending import AdapterSettings, Ledger, Manifest, Opener, Times, check_repeat, parts_of
 from recallog_schemas import limits
 
 
@@ -46,6 +47,7 @@ class FileLedger(Ledger):
         self._file, self._identity = folder / "records", folder / "id"
         self._lines: list[Line] = []
         self._read_bytes = 0
+        self._refreshing = threading.Lock()
         self._offsets: dict[tuple[str, str], int] = {}
 
     @property
@@ -79,7 +81,7 @@ class FileLedger(Ledger):
         """Read the lines that are new since the last call. One without an end is not a record."""
         if not self._file.exists() or self._file.stat().st_size == self._read_bytes:
             return
-        with self._file.open("rb") as file:
+        with self._refreshing, self._file.open("rb") as file:  # an append does so in a thread
             file.seek(self._read_bytes)
             for line in file:
                 if line.endswith(b"\n"):
@@ -89,7 +91,7 @@ class FileLedger(Ledger):
                     self._read_bytes += len(line)
 
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
-        values = await self.encoded(events, appended)
+        values = await self.encode(events, appended)
         await self.open()
         self._refresh()
         firsts = [self._offsets[name] for name in map(_name_of, events) if name in self._offsets]
@@ -134,7 +136,7 @@ class FileLedger(Ledger):
             )
             batch = Batch(partition, start, following, records, appended=appended)
             for part in parts_of(batch, None, limits.READ_BATCH_BYTES):
-                yield await self.opened(part)
+                yield await self.unseal(part)
             start = following
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from recallog.operations import schemas
-from recallog.operations.facade import Facade, resolved
+from recallog.operations.facade import Facade, find_operation
 from recallog.operations.operation import Operation
 from recallog_tools.reference.markdown import block, bounds, code, docstring, sections, table
 from recallog_tools.reference.signatures import signature_text, type_text, value_text
@@ -99,7 +99,7 @@ def _linked(operation: Operation, main: type[Facade]) -> str:
     """The documentation of an operation, with links where it names others."""
 
     def word(found: re.Match[str]) -> str:
-        named = resolved(found[1], main, operation.group)
+        named = find_operation(found[1], main, operation.group)
         is_other = named not in (None, operation) and found[1] not in operation.signature.parameters
         return f"[{found[0]}]({_target(named)})" if named is not None and is_other else found[0]
 

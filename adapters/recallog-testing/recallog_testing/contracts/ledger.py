@@ -1,5 +1,6 @@
 """The contract of ledgers. An adapter's test class inherits one of the two suites and implements `make`."""
 
+import asyncio
 import random
 import time
 from abc import ABC, abstractmethod
@@ -114,6 +115,20 @@ class LedgerContract(ABC):
         )
         run(ledger.append([sent]))
         assert events_in(ledger) == [sent]
+
+    def test_appends_and_reads_at_the_same_time_see_each_record_once(self, ledger: Ledger) -> None:
+        sent = numbered(200)
+
+        async def work() -> None:
+            appending = [asyncio.create_task(ledger.append([each])) for each in sent]
+            while not all(each.done() for each in appending):
+                await asyncio.sleep(0)
+                (until,) = await ledger.ends()
+                assert offsets(await batches(ledger, 0, until)) == [*range(until)]
+            assert sorted([at.offset for each in appending for at in await each]) == [*range(len(sent))]
+
+        run(work())
+        assert sorted(each.id for each in events_in(ledger)) == sorted(each.id for each in sent)
 
     def test_appending_nothing_writes_nothing(self, ledger: Ledger) -> None:
         assert run(ledger.append([])) == []

@@ -104,7 +104,7 @@ async def since(reading: AgentReading) -> Position | None:
     return (await queries.reflection_of(reading)).since
 
 
-async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
+async def find_unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
     """Agents that have acted past turn 30 without a threshold and have never reflected, by space and name.
 
     Agents whose events were all shared, such as narrators and visitors, are left out: they have no memory of their own.

@@ -16,7 +16,7 @@ class BeliefsInventory:
     async def take(self, reading: AgentReading) -> Mapping[str, KnownItem]:
         log = queries.belief_log(reading.space, reading.agent, beliefs_limits.BELIEFS_KEPT)
         snapshot = await reading.snapshot([], [log])
-        believed = queries.believed(snapshot, reading.space, reading.agent)
+        believed = queries.find_beliefs(snapshot, reading.space, reading.agent)
         return {each.event.id: KnownItem(each.text) for each in believed}
 
     async def explain_left(self, reading: AgentReading, ids: Collection[str]) -> Mapping[str, str]:

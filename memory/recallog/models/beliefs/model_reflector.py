@@ -1,6 +1,6 @@
 """A reflector that asks a chat model.
 
-`reflector.checked` validates the reply.
+`reflector.check_answer` validates the reply.
 """
 
 from collections.abc import Iterator

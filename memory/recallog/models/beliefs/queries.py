@@ -45,7 +45,7 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     own_and_shared = totals(snapshot, space, agent)
     due = row.is_due(*own_and_shared)
-    counted = _counted(snapshot.memories(space, agent), row, agent)
+    counted = _count_memories(snapshot.memories(space, agent), row, agent)
     back, since = _back(row, *own_and_shared), row.since if due else None
     if back is not None and back < len(counted):
         since = counted[-1 - back].offset
@@ -58,12 +58,12 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=tuple(_shown(snapshot, memory) for memory in counted[-beliefs_limits.REFLECTION_EVENTS :]),
+        on=tuple(_find_counted(snapshot, memory) for memory in counted[-beliefs_limits.REFLECTION_EVENTS :]),
     )
 
 
-def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
-    shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+def _find_counted(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
+    shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
     return Counted.model_construct(
         position=shown.position, event=shown.event, text=shown.text, importance=memory.importance
     )
@@ -86,12 +86,12 @@ def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
     return LogName(beliefs.BELIEFS.name, space, agent), newest
 
 
-def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
+def find_beliefs(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
     """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see."""
     found = []
     for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
         entry = beliefs.BELIEFS.decode(data)
-        shown = snapshot.remembered(entry.offset, entry.data, None)
+        shown = snapshot.make_remembered(entry.offset, entry.data, None)
         if reader is None or beliefs.may_read(reader, entry, shown.event):
             based_on = tuple(shown.event.payload.get("based_on", ()))
             found.append(
@@ -111,7 +111,7 @@ async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
     return BeliefsView(
         **await of_agent(reading, snapshot, reader),
         reader=reader,
-        beliefs=tuple(believed(snapshot, space, agent, reader)),
+        beliefs=tuple(find_beliefs(snapshot, space, agent, reader)),
     )
 
 
@@ -127,7 +127,7 @@ def _back(row: Agent, own: int, shared: int) -> int | None:
     return row.count(own, shared) - row.crossing
 
 
-def _counted(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
+def _count_memories(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
     """The events that count: those since the last answer, without the agent's own reflections that answer nothing."""
     since = [memory for memory in memories if memory.offset > row.answered]
     if not row.passed:

@@ -40,7 +40,7 @@ class ReflectionReactor(Reactor):
         try:
             answer = await ask(self._reflector, await self._request(due, trigger.read), sleep=self._sleep)
         except ModelFailed as failed:
-            return [_failed(due, failed.reason)]
+            return [_make_failure(due, failed.reason)]
         return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
 
     async def _request(self, due: ReflectionView, read: set[int]) -> ReflectionRequest:
@@ -73,7 +73,7 @@ class ReflectionReactor(Reactor):
         )
 
 
-def _failed(due: ReflectionView, reason: str) -> Event:
+def _make_failure(due: ReflectionView, reason: str) -> Event:
     trigger = triggers.parse(due.trigger)
     if trigger is None:
         raise InvariantViolation(f"{due.trigger!r} is not the id of a trigger")

@@ -1,7 +1,7 @@
 """The reflector port: from what an agent has seen since its last reflection to one belief.
 
 A reflector may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
-answers that have passed `checked`.
+answers that have passed `check_answer`.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog.reactors.asking import Sleep, ask_repeatedly, one_line
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.shortening import cut
@@ -80,16 +80,16 @@ async def ask(
 ) -> ReflectionAnswer:
     """The checked answer of `reflector`, with up to `attempts` attempts if its failures are temporary.
 
-    See `asking.repeated`, also for what it raises.
+    See `asking.ask_repeatedly`, also for what it raises.
     """
 
     async def answer() -> ReflectionAnswer:
-        return checked(await reflector.reflect(request), request)
+        return check_answer(await reflector.reflect(request), request)
 
-    return await repeated(answer, attempts=attempts, sleep=sleep)
+    return await ask_repeatedly(answer, attempts=attempts, sleep=sleep)
 
 
-def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionAnswer:
+def check_answer(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionAnswer:
     """`answer` in the form of an event's payload; idempotent.
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in

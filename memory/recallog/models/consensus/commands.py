@@ -5,7 +5,7 @@ from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.models.consensus import queries
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
@@ -41,7 +41,7 @@ async def record(
     if superseded is not None and not await _rows(access, space, event.id):
         await _check(access, event, superseded, event.id)
     verdict = await JUDGE.publish(access, [event])
-    return await _found(access, space, agent, event.id, verdict.position)
+    return await _find_consensus(access, space, agent, event.id, verdict.position)
 
 
 async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: str) -> ConsensusView:
@@ -51,13 +51,13 @@ async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: 
     """
     rows = await _rows(access, space, id_, by)
     if id_ in rows and rows[id_].superseded_by == by and not _unseen(agent, rows, id_, by):
-        return await _found(access, space, agent, id_, None)
+        return await _find_consensus(access, space, agent, id_, None)
     event = _event(space, agent, consensus.SUPERSEDED, {"consensus": id_, "by": by}, None)
     await _check(access, event, id_, by)
     verdict = await JUDGE.publish(access, [event])
-    found = await _found(access, space, agent, id_, verdict.position)
+    found = await _find_consensus(access, space, agent, id_, verdict.position)
     if verdict.reasons[0] and found.superseded_by != by:  # another call may have linked the same two
-        raise await _refused(access, event, id_, by, verdict.reasons[0][""])
+        raise await _make_refusal(access, event, id_, by, verdict.reasons[0][""])
     return found
 
 
@@ -85,7 +85,7 @@ def _event(space: str, agent: str, kind: str, given: Mapping[str, Any], event_id
         if value is not None
     }
     envelope = {name: stated.pop(name) for name in _ENVELOPE if name in stated}
-    return made(space, agent, kind, stated, event_id, **envelope)
+    return make_event(space, agent, kind, stated, event_id, **envelope)
 
 
 async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, ConsensusRow]:
@@ -99,10 +99,10 @@ async def _check(access: MemoryAccess, event: Event, id_: str, by: str) -> None:
     """Raise `Refused` if the views would not let one consensus supersede the other now."""
     (reasons,) = await JUDGE.foresee(access, [event])
     if reasons:
-        raise await _refused(access, event, id_, by, reasons[""])
+        raise await _make_refusal(access, event, id_, by, reasons[""])
 
 
-async def _refused(access: MemoryAccess, event: Event, id_: str, by: str, reason: str) -> Refused:
+async def _make_refusal(access: MemoryAccess, event: Event, id_: str, by: str, reason: str) -> Refused:
     """The error of a consensus that may not supersede another one."""
     agent, rows = event.agent, await _rows(access, event.space, id_, by)
     unseen = _unseen(agent, rows, *(each for each in (id_, by) if each != event.id))
@@ -116,7 +116,9 @@ def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:
     return ", ".join(id_ for id_ in dict.fromkeys(ids) if id_ not in seen)
 
 
-async def _found(access: MemoryAccess, space: str, agent: str, id_: str, after: Position | None) -> ConsensusView:
+async def _find_consensus(
+    access: MemoryAccess, space: str, agent: str, id_: str, after: Position | None
+) -> ConsensusView:
     at = At() if after is None else At(after=after)
     found = await access.of_agent(space, agent, at, queries.by_id, id_)
     if found is None:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY
-from recallog.operations.parameters import identified
+from recallog.operations.parameters import identifier_of
 from recallog_schemas import limits
 from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus import payloads
@@ -40,10 +40,10 @@ Participating = Annotated[
 Agreeing = Annotated[
     Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")
 ]
-ConsensusId = Annotated[str, identified("Id of the consensus."), IN_NFC]
+ConsensusId = Annotated[str, identifier_of("Id of the consensus."), IN_NFC]
 Successor = Annotated[
     str,
-    identified("Id of the consensus that replaces it."),
+    identifier_of("Id of the consensus that replaces it."),
     IN_NFC,
 ]
 Objection = Annotated[str, Field(pattern=NOT_BLANK, description="The objection.")]
@@ -67,7 +67,7 @@ class _DebateOptions(TypedDict, total=False):
     ]
     session: Annotated[
         str | None,
-        identified("The session of the debate."),
+        identifier_of("The session of the debate."),
         IN_NFC,
     ]
 
@@ -101,7 +101,7 @@ class ConsensusOptions(_DebateOptions, total=False):
     rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="Number of rounds of the debate.")]
     supersedes: Annotated[
         str | None,
-        identified("Id of the consensus that it replaces."),
+        identifier_of("Id of the consensus that it replaces."),
         IN_NFC,
     ]
 
@@ -111,7 +111,7 @@ class DissentOptions(_DebateOptions, total=False):
 
     consensus_id: Annotated[
         str | None,
-        identified("Id of the consensus that it objects to."),
+        identifier_of("Id of the consensus that it objects to."),
         IN_NFC,
     ]
     topic: Annotated[

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from recallog.reading.read_session import Page, ReadSession
+from recallog.reading.read_session import ReadSession, RowPage
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.models.consensus import projection as view
@@ -50,20 +50,20 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
     async def read(session: AgentReading) -> ConsensusFound:
         snapshot = await snapshot_of(session)
 
-        def wanted(mention: Mention) -> bool:
+        def is_wanted(mention: Mention) -> bool:
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
 
         hashed, words = view.topic_hash(topic), view.topic_words(topic)
-        found = dict.fromkeys(await _rows(session, _Scan(view.TOPICS, hashed), wanted, limit), 1.0)
+        found = dict.fromkeys(await _rows(session, _Scan(view.TOPICS, hashed), is_wanted, limit), 1.0)
         for word in words if len(found) < limit else ():
             owner, most = view.word_owner(word), consensus_limits.CONSENSUS_COMPARED
-            for mention in await _rows(session, _Scan(view.WORDS, owner), wanted, most):
+            for mention in await _rows(session, _Scan(view.WORDS, owner), is_wanted, most):
                 found.setdefault(mention, view.similarity(words, mention[1].words))
         similar = [keyed for keyed, similarity in found.items() if similarity > SIMILAR_BEYOND]
         ranked = sorted(similar, key=lambda keyed: (found[keyed], keyed[0]), reverse=True)[:limit]
         similarities = {keyed[1].id: found[keyed] for keyed in ranked}
         rows = await rows_of(session, space, similarities)
-        shown = await _shown(session, space, agent, rows)
+        shown = await _make_views(session, space, agent, rows)
         return ConsensusFound(
             **await of_agent(session, snapshot),
             topic=topic,
@@ -87,8 +87,8 @@ async def page(reading: AgentReading, limit: int, cursor: str | None) -> Consens
             return view.may_read(agent, row.readers)
 
         found = await _rows(session, _Scan(view.ROWS, "", after=cursor), is_shown, limit + 1)
-        shown = Page(found[:limit], last=len(found) <= limit).fitted(lambda row: len(row.data))
-        views = await _shown(session, space, agent, dict(shown.items))
+        shown = RowPage(found[:limit], last=len(found) <= limit).fit(lambda row: len(row.data))
+        views = await _make_views(session, space, agent, dict(shown.items))
         return ConsensusPage(**await of_agent(session, snapshot), consensuses=tuple(views.values()), next=shown.next)
 
     return await reading.steady(read)
@@ -157,7 +157,7 @@ async def by_id(reading: AgentReading, id_: str) -> ConsensusView | None:
     async def read(session: AgentReading) -> ConsensusView | None:
         rows = await rows_of(session, space, [id_])
         readable = {each: row for each, row in rows.items() if view.may_read(agent, row.readers)}
-        return (await _shown(session, space, agent, readable)).get(id_)
+        return (await _make_views(session, space, agent, readable)).get(id_)
 
     return await reading.steady(read)
 
@@ -203,7 +203,7 @@ def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
     return on_topic[0][1].id if on_topic else None
 
 
-async def _shown(
+async def _make_views(
     session: ReadSession, space: str, agent: str, rows: Mapping[str, ConsensusRow]
 ) -> dict[str, ConsensusView]:
     """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Readers of
@@ -245,10 +245,10 @@ def _consensus_view(partition: int, row: ConsensusRow, seen: Collection[str]) ->
 async def _on_topic(session: AgentReading, hashed: str) -> Sequence[_Keyed]:
     """The consensuses on a topic that `agent` may see, in the order of the ledger."""
 
-    def wanted(mention: Mention) -> bool:
+    def is_wanted(mention: Mention) -> bool:
         return view.may_read(session.agent, mention.readers)
 
-    return (await _rows(session, _Scan(view.TOPICS, hashed), wanted, None))[::-1]
+    return (await _rows(session, _Scan(view.TOPICS, hashed), is_wanted, None))[::-1]
 
 
 @dataclass(frozen=True, slots=True)

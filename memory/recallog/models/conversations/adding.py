@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from recallog.messages.blocks import Block, Said, ToolCall, ToolResult, blocks_of, calls_of, nonempty, result_of
+from recallog.messages.blocks import Block, SaidBlock, ToolCall, ToolResult, blocks_of, calls_of, nonempty, result_of
 from recallog.messages.mapping import MESSAGE_TIMES, Cast, author_of
 from recallog.messages.times import time_in
 from recallog_projections.models.conversations import rendering
@@ -52,7 +52,7 @@ class _Draft:
     arguments_as_written: str | None = None
 
 
-def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
+def check_message(message: Mapping[str, Any], path: str) -> dict[str, Any]:
     """A message as JSON has it. Raises `InvalidArgument`, which names the field below `path`."""
     try:
         plain = msgspec.json.decode(_encode(message))
@@ -154,7 +154,7 @@ def events_of(event: MessageEvent, calls: Mapping[str, ToolCall], path: str) -> 
     try:
         results = [] if draft.kind == rendering.TOOL_USED else _within(conversation, fields, message, calls)
         try:
-            return [*results, _made(fields, {**draft.fields, "message": draft.rest}, draft.arguments_as_written)]
+            return [*results, _make_event(fields, {**draft.fields, "message": draft.rest}, draft.arguments_as_written)]
         except EventTooLarge:
             return [*results, *_in_parts(conversation, message, fields, draft, path)]
     except EventTooLarge:
@@ -172,8 +172,8 @@ def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, 
         return _result(conversation, message, calls)
     if rendering.form_of(message) == rendering.ITEM:
         return added
-    said = [block for block in _blocks_in(message) if isinstance(block, Said)]
-    refused = [Said(refusal, refusal=True)] if (refusal := nonempty(message.get("refusal"))) is not None else []
+    said = [block for block in _blocks_in(message) if isinstance(block, SaidBlock)]
+    refused = [SaidBlock(refusal, refusal=True)] if (refusal := nonempty(message.get("refusal"))) is not None else []
     spoken = said if role == USER else [*said, *refused]
     text = content if isinstance(content, str) and content else "\n".join(block.text for block in spoken)
     if not text.strip():
@@ -219,13 +219,13 @@ def _within(
         answer, call = _answer(result, calls)
         of_result, payload = common | {"id": f"{fields['id']}/result-{number}"}, answer | {"within": fields["id"]}
         try:
-            made.append(_made(of_result, payload, call.arguments_as_written))
+            made.append(_make_event(of_result, payload, call.arguments_as_written))
         except EventTooLarge:
-            made.append(_made(of_result, _shortened(payload), None))
+            made.append(_make_event(of_result, _shorten_payload(payload), None))
     return made
 
 
-def _made(fields: Mapping[str, Any], payload: Mapping[str, Any], arguments_as_written: str | None) -> Event:
+def _make_event(fields: Mapping[str, Any], payload: Mapping[str, Any], arguments_as_written: str | None) -> Event:
     try:
         return codec.make({**fields, "payload": payload})
     except InvalidEvent as error:
@@ -273,12 +273,12 @@ def _in_parts(
     rest = {name: draft.rest[name] for name in _SHOWN_OF_LARGE if _is_short(draft.rest.get(name))}
     if draft.kind == rendering.ADDED:
         rest["content"] = _beginning(rendering.content_in(message))
-    short = _shortened(draft.fields)
+    short = _shorten_payload(draft.fields)
     own = codec.make({**fields, "payload": {**short, "message": rest, "parts": stated}})
     return [*parts, own]
 
 
-def _shortened(payload: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _beginning(value) for name, value in payload.items()}
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.messages.blocks import ToolCall, nonempty
 from recallog.messages.mapping import own_id
 from recallog.models import conversations
 from recallog.models.conversations import adding, compaction
 from recallog.models.conversations import reactor as reactor
 from recallog.models.conversations import reading as stored
-from recallog.models.conversations.queries import Planned
-from recallog.models.conversations.reading import Shown
+from recallog.models.conversations.queries import PlannedCompaction
+from recallog.models.conversations.reading import ShownMessage
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.operations.parameters import At
 from recallog.queries import event_lookup
@@ -98,7 +98,7 @@ async def add(
     messages = addition.messages
     if access.scrubber is not None:  # before they are compared with those that are stored, and cut into parts
         messages = access.scrubber.scrub_given(messages)
-    given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
+    given = [_parse_given(message, f"messages.{number}") for number, message in enumerate(messages)]
     tried: list[str] | None = None
     salt = 0
     while True:
@@ -129,13 +129,13 @@ async def add(
 async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> None:
     """Raise `IdConflict` if the ledger takes events whose ids others have: the views would skip them."""
     if not access.components.ledger.unique_ids:
-        taken = await access.of_space(space, At(), event_lookup.counted, space, ids)
+        taken = await access.of_space(space, At(), event_lookup.find_offsets, space, ids)
         if taken:
             raise IdConflict("another event has the id of a message", path="id", position=str(min(taken.values())))
 
 
-def _given(message: Mapping[str, Any], path: str) -> _Given:
-    plain = adding.checked(message, path)
+def _parse_given(message: Mapping[str, Any], path: str) -> _Given:
+    plain = adding.check_message(message, path)
     return _Given(plain, path, rendering.digest_of(plain), own_id(plain))
 
 
@@ -167,7 +167,7 @@ def _events(
             now = min(now + 1, limits.TURN_MAX)
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
-        id_ = adding.id_of(conversation, *key, *_salted(salt))
+        id_ = adding.id_of(conversation, *key, *_salt_ids(salt))
         if id_ in ids:  # of two given messages with one id the first counts
             continue
         event = adding.MessageEvent(conversation, each.message, id_, now, addition.subject or _subject_of(each.message))
@@ -201,7 +201,7 @@ async def _present(
         added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(conversation, ref)}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
-            known |= await _aligned(session, conversation, given)
+            known |= await _align_messages(session, conversation, given)
         return _Present(
             state.ever,
             max(state.turn, 0 if span is None else span.turn),
@@ -212,14 +212,14 @@ async def _present(
     return await reading.steady(read)
 
 
-def _salted(salt: int) -> tuple[str, ...]:
+def _salt_ids(salt: int) -> tuple[str, ...]:
     """A further part of the key of a message id, if foreign events have its first ids."""
     return (f"salt {salt}",) if salt else ()
 
 
 def _of_own_ids(conversation: ConversationKey, own: Iterable[str]) -> Mapping[str, str]:
     """The messages' own ids by the ids that their events may have."""
-    return {adding.id_of(conversation, "id", id_, *_salted(salt)): id_ for id_ in own for salt in range(_SALTS)}
+    return {adding.id_of(conversation, "id", id_, *_salt_ids(salt)): id_ for id_ in own for salt in range(_SALTS)}
 
 
 def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
@@ -227,7 +227,7 @@ def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
     return ref is not None and ref.session == conversation.session and conversation.agent in ref.owners
 
 
-async def _aligned(session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]) -> set[int]:
+async def _align_messages(session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]) -> set[int]:
     """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
 
     Instructions are compared apart: a program may change them from call to call. The message with the summary of a
@@ -269,7 +269,7 @@ async def _some(
             break
         rows.append(row)
     rows = rows[::-1] if newest_first else rows
-    plain = await stored.shown(session, conversation, [row for row in rows if not row.digest])
+    plain = await stored.read_messages(session, conversation, [row for row in rows if not row.digest])
     of_plain: dict[int, list[str]] = {}
     for each in plain:
         of_plain.setdefault(each.offset, []).append(rendering.digest_of(each.message))
@@ -312,7 +312,7 @@ async def _calls(
 async def _calls_in(
     session: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> dict[str, ToolCall]:
-    shown = await stored.shown(session, conversation, rows)
+    shown = await stored.read_messages(session, conversation, rows)
     return adding.calls_by_id([each.message for each in shown])
 
 
@@ -322,10 +322,10 @@ async def remove(
     """Remove messages from a conversation, by the ids of their events or their own. Other ids are ignored."""
     wanted = {*ids, *_of_own_ids(conversation, ids)}
 
-    async def chosen(session: AgentReading) -> list[MessageRow]:
+    async def choose_messages(session: AgentReading) -> list[MessageRow]:
         return [row async for row in stored.rows_of(session, conversation) if row.id in wanted]
 
-    return _removed([await _take(access, conversation, chosen, after)])
+    return _sum_removed([await _take(access, conversation, choose_messages, after)])
 
 
 async def pop(
@@ -337,7 +337,7 @@ async def pop(
     """
     left = newest
 
-    async def chosen(session: AgentReading) -> list[MessageRow]:
+    async def choose_messages(session: AgentReading) -> list[MessageRow]:
         rows: list[MessageRow] = []
         async for row in stored.rows_of(session, conversation, newest_first=True, page=left or limits.SCAN_ITEMS):
             rows.append(row)
@@ -347,11 +347,11 @@ async def pop(
 
     parts: list[_Taken] = []
     for _ in range(_TRIES):
-        parts.append(await _take(access, conversation, chosen, after))
+        parts.append(await _take(access, conversation, choose_messages, after))
         after = parts[-1].position
         if left is None or after is None or not (left := left - len(parts[-1].ids)):
             break
-    return _removed(parts)
+    return _sum_removed(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +370,7 @@ class _Taken:
     """Of their events."""
     events: Sequence[str]
     """The ids of their events, and of the parts of large messages."""
-    messages: Sequence[Shown]
+    messages: Sequence[ShownMessage]
     position: Position | None
     """Of the last event; None if the conversation has no such messages."""
 
@@ -385,10 +385,10 @@ async def _take(
 
     parts: dict[str, int] = {}
 
-    async def read(session: AgentReading) -> list[Shown]:
+    async def read(session: AgentReading) -> list[ShownMessage]:
         rows = await chosen(session)
         parts.update((row.id, row.parts) for row in rows)
-        return await stored.shown(session, conversation, rows)
+        return await stored.read_messages(session, conversation, rows)
 
     at = At(after=after)
     found = await access.of_agent(conversation.space, conversation.agent, at, AgentReading.steady, read)
@@ -405,7 +405,7 @@ async def _take(
     return _Taken(ids, of_events, [each for each in found if each.id in taken], position)
 
 
-def _removed(parts: Sequence[_Taken]) -> Removed:
+def _sum_removed(parts: Sequence[_Taken]) -> Removed:
     """The answer to a call that has taken messages out in several parts, the newest messages first."""
     oldest_first = [part for part in reversed(parts) if part.ids]
     answer = MessagesRemoved(
@@ -417,7 +417,7 @@ def _removed(parts: Sequence[_Taken]) -> Removed:
 
 
 def _event(conversation: ConversationKey, kind: str, payload: Mapping[str, Any], **envelope: Any) -> Event:
-    return made(conversation.space, conversation.agent, kind, payload, session=conversation.session, **envelope)
+    return make_event(conversation.space, conversation.agent, kind, payload, session=conversation.session, **envelope)
 
 
 async def compact(
@@ -428,13 +428,18 @@ async def compact(
     after: Position | None,
 ) -> CompactionView:
     """Replace the beginning of a conversation by a summary if it is longer than `thresholds` allow."""
-    planned: Planned = await access.of_agent(
-        conversation.space, conversation.agent, At(after=after), conversations.queries.planned, conversation, thresholds
+    planned: PlannedCompaction = await access.of_agent(
+        conversation.space,
+        conversation.agent,
+        At(after=after),
+        conversations.queries.plan_compaction,
+        conversation,
+        thresholds,
     )
     plan = planned.plan
     if planned.upto is None:
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
-    summary, by, failed = await reactor.summarised(plan, summarizer)
+    summary, by, failed = await reactor.summarize_plan(plan, summarizer)
     payload = reactor.payload_of(conversation.session, planned, summary, by)
     about = {} if planned.subject is None else {"subject": planned.subject}
     keys = await access.keys_at(conversation.space, planned.offsets)

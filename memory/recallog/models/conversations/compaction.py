@@ -61,7 +61,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """What a compaction replaces, and what stays."""
 
     instructions: Sequence[Message]
@@ -77,7 +77,7 @@ class Plan:
         """The input of a summary: the former summary, if there is one, and the messages that are replaced."""
         return self.head if self.former is None else [message_of(self.former.text), *self.head]
 
-    def without(self, newest: int) -> "Plan":
+    def without(self, newest: int) -> "CompactionPlan":
         """A plan that replaces fewer messages: it leaves the newest ones."""
         end = len(self.head) - newest
         return replace(self, head=self.head[:end], kept=[*self.head[end:], *self.kept])
@@ -123,7 +123,7 @@ def compact(
     raises an exception, that quotes the last 12 of the replaced messages, 160 characters each and 700 in all. Nothing
     is stored: `Memory.conversation` does that.
     """
-    planned = plan(messages, Thresholds(max_messages, max_chars, keep).bounded())
+    planned = plan(messages, Thresholds(max_messages, max_chars, keep).clamp())
     if not planned.head:
         return Compacted(list(messages), 0)
     text, failed = None, None
@@ -138,7 +138,7 @@ def compact(
     return Compacted([*planned.instructions, shown, *planned.kept], len(planned.head), failed)
 
 
-def plan(messages: Sequence[Message], thresholds: Thresholds = DEFAULT, counted: int | None = None) -> Plan:
+def plan(messages: Sequence[Message], thresholds: Thresholds = DEFAULT, counted: int | None = None) -> CompactionPlan:
     """What a compaction would replace. Only the newest `counted` messages are counted; None: all of them."""
     begin = next(
         (number for number, each in enumerate(messages) if each.get("role") not in rendering.INSTRUCTIONS),
@@ -148,7 +148,7 @@ def plan(messages: Sequence[Message], thresholds: Thresholds = DEFAULT, counted:
     instructions = [each for each in messages[:begin] if each is not former]
     body = messages[begin:]
     ends = _cut(body, thresholds, len(body) if counted is None else min(counted, len(body)))
-    return Plan(instructions, None if former is None else _parsed(former), body[:ends], body[ends:])
+    return CompactionPlan(instructions, None if former is None else _parse_summary(former), body[:ends], body[ends:])
 
 
 def is_summary(message: Message) -> bool:
@@ -185,7 +185,7 @@ def text_of(message: Message) -> str:
 def _cut(body: Sequence[Message], thresholds: Thresholds, counted: int) -> int:
     """How many messages of `body` are replaced."""
     newest = body[len(body) - counted :]
-    if not thresholds.exceeded(counted, sum(map(rendering.chars_of, newest)), len(body)):
+    if not thresholds.are_exceeded(counted, sum(map(rendering.chars_of, newest)), len(body)):
         return 0
     ends = len(body) - thresholds.keep
     while ends and rendering.answers_calls(body[ends]):
@@ -199,20 +199,20 @@ def _as_words(text: str) -> str:
     return _FORGED.sub("  ", text)
 
 
-def _parsed(message: Message) -> Summary:
+def _parse_summary(message: Message) -> Summary:
     return Summary.parse(str(message["content"]).removeprefix(f"{MARK} "))
 
 
 def _snippet(message: Message) -> str:
     """The beginning of a message in one line, with its role; of a message that calls tools, their names."""
     if is_summary(message):
-        return " ".join(_parsed(message).text.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
+        return " ".join(_parse_summary(message).text.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     said = text_of(message) or ", ".join(f"{call.get('name')}()" for call in rendering.calls_in(message))
     text = " ".join(said.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     return f"{rendering.role_in(message)}: {text}" if text else ""
 
 
-def _binding(planned: Plan) -> list[str]:
+def _binding(planned: CompactionPlan) -> list[str]:
     """The sentences with must, never or always that are replaced, each once, oldest first. Results of tools are
     not included."""
     former = planned.former.sentences if planned.former is not None else ()
@@ -221,20 +221,20 @@ def _binding(planned: Plan) -> list[str]:
     return list(dict.fromkeys([*former, *(each for each in sentences if _BINDING.search(each))]))
 
 
-def _open_question(planned: Plan) -> str | None:
+def _open_question(planned: CompactionPlan) -> str | None:
     """What the user has said last, if it is replaced and the assistant has said nothing since."""
     former = planned.former.question if planned.former is not None else None
     question = former
     for message in planned.head:
-        question = _asked(message, question)
+        question = _find_question(message, question)
     for message in planned.kept:
         if message.get("role") == USER:
             return None  # it stays
-        question = _asked(message, question)
+        question = _find_question(message, question)
     return None if question is None else cut(question, conversations_limits.COMPACT_VERBATIM_CHARS)
 
 
-def _asked(message: Message, question: str | None) -> str | None:
+def _find_question(message: Message, question: str | None) -> str | None:
     """The open question after a message."""
     said = text_of(message).strip()
     if message.get("role") == USER:

@@ -1,6 +1,6 @@
 """A summarizer that asks a chat model.
 
-`summarizer.checked` validates the reply.
+`summarizer.check_summary` validates the reply.
 """
 
 from collections.abc import Iterator, Sequence

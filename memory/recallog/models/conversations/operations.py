@@ -69,7 +69,7 @@ class Conversation(FacadePart):
 
         Raises `EventTooLarge` for a message of more than 16 MiB.
         """
-        return await self._noted(
+        return await self._note_position(
             await conversations.commands.add(
                 self._access,
                 conversations.ConversationKey(space, agent, session),
@@ -131,7 +131,7 @@ class Conversation(FacadePart):
         from recallog_projections.models.conversations.thresholds import Thresholds
 
         conversation = conversations.ConversationKey(space, agent, session)
-        thresholds = Thresholds(max_messages, max_chars, keep).bounded()
+        thresholds = Thresholds(max_messages, max_chars, keep).clamp()
         return await conversations.commands.compact(
             self._access,
             conversation,
@@ -163,7 +163,7 @@ class Conversation(FacadePart):
         """
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.remove(self._access, conversation, ids, await self._newest(space))
-        return await self._removed(space, agent, removed, erase=erase)
+        return await self._answer_removal(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation pop village baker s-1",
@@ -183,7 +183,7 @@ class Conversation(FacadePart):
         """Remove the newest messages from a conversation, and return them. `erase` works as in `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.pop(self._access, conversation, count, await self._newest(space))
-        return await self._removed(space, agent, removed, erase=erase)
+        return await self._answer_removal(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation clear village baker s-1",
@@ -204,7 +204,7 @@ class Conversation(FacadePart):
         `erase` works as in `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.pop(self._access, conversation, None, await self._newest(space))
-        return await self._removed(space, agent, removed, erase=erase)
+        return await self._answer_removal(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation end-turn village baker s-1",
@@ -227,15 +227,15 @@ class Conversation(FacadePart):
         from recallog.commands.recording import record
 
         more = {"event_id": event_id, "session": session, "turn": turn}
-        return await self._noted(await record(self._access, space, agent, "turn.ended", {}, **more))
+        return await self._note_position(await record(self._access, space, agent, "turn.ended", {}, **more))
 
     async def _newest(self, space: str) -> Position | None:
         await self._access.components.ledger.open()
         return self._written.get(self._access.components.ledger.partition_of(space))
 
-    async def _removed(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
+    async def _answer_removal(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
         """The answer about removed messages, which are also erased on request."""
-        answer = await self._noted(removed.answer)
+        answer = await self._note_position(removed.answer)
         if not erase or not removed.events:
             return answer
         from recallog.commands import erasing
@@ -243,7 +243,7 @@ class Conversation(FacadePart):
         erasure = await erasing.erase_events(self._access, space, removed.events, agent)
         return answer.model_copy(update={"erasure": erasure})
 
-    async def _noted(self, answer: Written) -> Written:
+    async def _note_position(self, answer: Written) -> Written:
         """Remember the position of an answer: on a cluster the views may be behind it at the next call."""
         if answer.position is not None:
             self._written[answer.position.partition] = answer.position

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import FROM_FILE
-from recallog.operations.parameters import clamped, identified
+from recallog.operations.parameters import clamp_to, identifier_of
 from recallog_schemas import limits
 from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.names import IN_NFC
@@ -38,7 +38,7 @@ def _message(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("message", "should be messages, each an object with a role")
 
 
-ConversationSession = Annotated[str, identified("Session of the messages."), IN_NFC]
+ConversationSession = Annotated[str, identifier_of("Session of the messages."), IN_NFC]
 Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
@@ -72,7 +72,9 @@ MessageTurn = Annotated[
     ),
 ]
 MessageSubject = Annotated[
-    str | None, identified("The person whose data the messages contain; default: the name in a user's message."), IN_NFC
+    str | None,
+    identifier_of("The person whose data the messages contain; default: the name in a user's message."),
+    IN_NFC,
 ]
 Whole = Annotated[bool, Field(description="Include compacted messages, and leave out the summary.")]
 MessageBefore = Annotated[
@@ -80,17 +82,17 @@ MessageBefore = Annotated[
 ]
 CompactMessages = Annotated[
     int,
-    clamped(conversations_limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX),
+    clamp_to(conversations_limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX),
     Field(description="Compact if there are more messages than this."),
 ]
 CompactChars = Annotated[
     int,
-    clamped(conversations_limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX),
+    clamp_to(conversations_limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX),
     Field(description="Compact if there are more characters than this."),
 ]
 CompactKept = Annotated[
     int,
-    clamped(conversations_limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX),
+    clamp_to(conversations_limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX),
     Field(description="Number of newest messages to keep."),
 ]
 MessageIds = Annotated[

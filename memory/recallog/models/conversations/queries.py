@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from recallog.models.conversations import compaction
 from recallog.models.conversations import reading as stored
-from recallog.models.conversations.compaction import Plan
-from recallog.models.conversations.reading import Shown
+from recallog.models.conversations.compaction import CompactionPlan
+from recallog.models.conversations.reading import ShownMessage
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
@@ -20,10 +20,10 @@ from recallog_schemas.models.conversations.views import ConversationView
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCompaction:
     """A compaction that is possible now."""
 
-    plan: Plan
+    plan: CompactionPlan
     upto: str | None
     """The id of the last message that is replaced; None: nothing is."""
     subject: str | None
@@ -44,7 +44,7 @@ async def messages(
         keys = [*projection.keys_of(conversation), _settings_of(conversation)]
         snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
         compacted = None if whole else snapshot.row(tables.COMPACTIONS, *conversation)
-        found = await _shown(session, conversation, compacted)
+        found = await _read_shown(session, conversation, compacted)
         if before is not None:
             end = next((number for number, each in enumerate(found) if each.id == before), None)
             if end is None:
@@ -62,13 +62,15 @@ async def messages(
     return await reading.steady(read)
 
 
-async def planned(reading: AgentReading, conversation: ConversationKey, thresholds: Thresholds = DEFAULT) -> Planned:
+async def plan_compaction(
+    reading: AgentReading, conversation: ConversationKey, thresholds: Thresholds = DEFAULT
+) -> PlannedCompaction:
     """What a compaction would replace now."""
 
-    async def read(session: AgentReading) -> Planned:
+    async def read(session: AgentReading) -> PlannedCompaction:
         snapshot = await session.snapshot(projection.keys_of(conversation))
         compacted = snapshot.row(tables.COMPACTIONS, *conversation)
-        found = await _shown(session, conversation, compacted)
+        found = await _read_shown(session, conversation, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
         # Published and ingested messages stay if no added message follows: a compaction refers to an added message.
@@ -77,7 +79,7 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
         state = snapshot.row(tables.STATES, *conversation) or tables.ConversationRow()
         replaced = found[: len(found) - len(plan.kept)]
         subjects = {each.subject for each in replaced if each.message not in plan.instructions}
-        return Planned(
+        return PlannedCompaction(
             plan,
             replaced[-1].id if plan.head else None,
             next(iter(subjects)) if len(subjects) == 1 else None,
@@ -90,26 +92,30 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
     return await reading.steady(read)
 
 
-def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
+def _last(found: Sequence[ShownMessage], plan: CompactionPlan, fewer: int) -> ShownMessage:
     """The last message to replace when `fewer` messages are kept."""
     return found[len(found) - len(plan.kept) - fewer - 1]
 
 
-async def _shown(
+async def _read_shown(
     session: AgentReading, conversation: ConversationKey, compacted: tables.CompactionRow | None
-) -> Sequence[Shown]:
+) -> Sequence[ShownMessage]:
     """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
     if compacted is None:
-        return await stored.shown(session, conversation, [row async for row in stored.rows_of(session, conversation)])
-    instructions = await stored.shown(session, conversation, await _instructions(session, conversation, compacted.upto))
+        return await stored.read_messages(
+            session, conversation, [row async for row in stored.rows_of(session, conversation)]
+        )
+    instructions = await stored.read_messages(
+        session, conversation, await _instructions(session, conversation, compacted.upto)
+    )
     rows: list[MessageRow] = []
     async for row in stored.rows_of(session, conversation, newest_first=True):
         if row.offset <= compacted.upto:
             break
         rows.append(row)
     message = compaction.message_of(compacted.summary)
-    summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
-    return [*instructions, summary, *await stored.shown(session, conversation, rows[::-1])]
+    summary = ShownMessage(compacted.id, compacted.upto, message, True, compacted.subject)
+    return [*instructions, summary, *await stored.read_messages(session, conversation, rows[::-1])]
 
 
 async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:

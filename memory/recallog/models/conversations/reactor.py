@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from recallog.access import MemoryAccess
 from recallog.models.conversations import queries
 from recallog.models.conversations import summarizer as summarizers
-from recallog.models.conversations.compaction import EXTRACTIVE, Plan, Summary
-from recallog.models.conversations.queries import Planned
+from recallog.models.conversations.compaction import EXTRACTIVE, CompactionPlan, Summary
+from recallog.models.conversations.queries import PlannedCompaction
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.operations.parameters import At
 from recallog.reactors.asking import Sleep
@@ -41,11 +41,11 @@ class Compaction(Reactor):
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         if trigger.session is None:
             return []
-        planned = await self._planned(ConversationKey(trigger.space, trigger.agent, trigger.session))
+        planned = await self._plan_compaction(ConversationKey(trigger.space, trigger.agent, trigger.session))
         if planned.upto is None:
             return []
         trigger.read.update(planned.offsets)
-        summary, by, failed = await summarised(planned.plan, self._summarizer, self._sleep)
+        summary, by, failed = await summarize_plan(planned.plan, self._summarizer, self._sleep)
         common: dict[str, Any] = {
             "space": trigger.space,
             "agent": trigger.agent,
@@ -66,13 +66,15 @@ class Compaction(Reactor):
         )
         return [compacted, closing]
 
-    async def _planned(self, conversation: ConversationKey) -> Planned:
+    async def _plan_compaction(self, conversation: ConversationKey) -> PlannedCompaction:
         """What a compaction of a conversation would replace now."""
-        return await self._access.of_agent(conversation.space, conversation.agent, At(), queries.planned, conversation)
+        return await self._access.of_agent(
+            conversation.space, conversation.agent, At(), queries.plan_compaction, conversation
+        )
 
 
-async def summarised(
-    plan: Plan, summarizer: Summarizer | None, sleep: Sleep = asyncio.sleep
+async def summarize_plan(
+    plan: CompactionPlan, summarizer: Summarizer | None, sleep: Sleep = asyncio.sleep
 ) -> tuple[Summary, str, str | None]:
     """The summary of a compaction, what wrote it, and why the summarizer did not."""
     failed = None
@@ -85,7 +87,7 @@ async def summarised(
     return plan.summary(None), EXTRACTIVE, failed
 
 
-def payload_of(session: str, planned: Planned, summary: Summary, by: str) -> dict[str, object]:
+def payload_of(session: str, planned: PlannedCompaction, summary: Summary, by: str) -> dict[str, object]:
     """The payload of the event that records a compaction."""
     return {
         "session": session,

@@ -19,7 +19,7 @@ from recallog_streams.ledgers.ledger import spans_of
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMessage:
     """One message as its reader sees it."""
 
     id: str
@@ -106,14 +106,16 @@ async def events_of(reading: SpaceReading, conversation: ConversationKey, rows: 
     return [events[row.offset] for row in rows]
 
 
-async def shown(reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Shown]:
+async def read_messages(
+    reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]
+) -> list[ShownMessage]:
     """The messages in the events of `rows`, in their order; a call of a tool and its result are two."""
-    found: list[Shown] = []
+    found: list[ShownMessage] = []
     for row, event in zip(rows, await events_of(reading, conversation, rows), strict=True):
         whole = await _whole(reading, conversation, row) if row.parts else None
         messages = rendering.messages_of(event, conversation.agent) if whole is None else [whole]
         added = bool(row.digest)
-        found += [Shown(row.id, row.offset, message, added, event.subject) for message in messages]
+        found += [ShownMessage(row.id, row.offset, message, added, event.subject) for message in messages]
     return found
 
 

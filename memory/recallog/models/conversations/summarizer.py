@@ -1,14 +1,14 @@
 """The summarizer port: from the beginning of a conversation to its summary.
 
 A summarizer may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
-texts that have passed `checked`.
+texts that have passed `check_summary`.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog.reactors.asking import Sleep, ask_repeatedly, one_line
 from recallog_projections.models.conversations.rendering import Message
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.models.conversations import limits as conversations_limits
@@ -42,16 +42,16 @@ async def ask(
 ) -> str:
     """The checked summary of `summarizer`, with up to `attempts` attempts if its failures are temporary.
 
-    See `asking.repeated`, also for what it raises.
+    See `asking.ask_repeatedly`, also for what it raises.
     """
 
     async def answer() -> str:
-        return checked(await summarizer.summarize(messages))
+        return check_summary(await summarizer.summarize(messages))
 
-    return await repeated(answer, attempts=attempts, sleep=sleep)
+    return await ask_repeatedly(answer, attempts=attempts, sleep=sleep)
 
 
-def checked(summary: str) -> str:
+def check_summary(summary: str) -> str:
     """The summary in lines without control characters, at most `limits.COMPACT_MODEL_CHARS` characters. Raises
     `ModelFailed` if it is empty; idempotent."""
     lines = (one_line(line) for line in summary.strip().splitlines())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recallog.reading.read_session import ReadSession
 from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.entities import entities, possible, words_of
-from recallog_projections.models.facts.tables import Entity, Fact
+from recallog_projections.models.facts.tables import Entity, EntityFact
 from recallog_projections.tables import RowKey
 from recallog_schemas.models.facts import limits as facts_limits
 
@@ -19,7 +19,7 @@ _WEIGHTS = (1.0, 0.5, 0.25)
 """By hop."""
 
 
-class Found(NamedTuple):
+class LinkedEntry(NamedTuple):
     """A live entry that the reader may read."""
 
     offset: int
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     """1 if it names an entity of the query, .5 after one hop, .25 after two."""
 
 
-async def ranked(reading: ReadSession, space: str, agent: str, query: str, *, limit: int) -> list[Found]:
+async def rank_entries(reading: ReadSession, space: str, agent: str, query: str, *, limit: int) -> list[LinkedEntry]:
     """At most `limit` entries, best first: by weight, then by how many entities of the query or hop they name, then
     newest first.
 
@@ -38,14 +38,14 @@ async def ranked(reading: ReadSession, space: str, agent: str, query: str, *, li
     Of each entity the newest `facts_limits.GRAPH_HOP_FACTS` entries are looked at, and at each hop the
     `facts_limits.GRAPH_HOP_ENTITIES` entities with the strongest links.
     """
-    return await reading.steady(lambda session: _ranked(session, space, agent, query, limit))
+    return await reading.steady(lambda session: _rank_in_session(session, space, agent, query, limit))
 
 
-async def _ranked(session: ReadSession, space: str, agent: str, query: str, limit: int) -> list[Found]:
+async def _rank_in_session(session: ReadSession, space: str, agent: str, query: str, limit: int) -> list[LinkedEntry]:
     graphs = (agent, "")
-    reached = await _named(session, space, graphs, query)
+    reached = await _find_named_entities(session, space, graphs, query)
     seen = set(reached)
-    best: dict[Fact, float] = {}
+    best: dict[EntityFact, float] = {}
     for weight in _WEIGHTS:
         known = await _entities(session, space, graphs, reached)
         named = Counter(fact for entity in known.values() for fact in _newest(entity))
@@ -55,10 +55,10 @@ async def _ranked(session: ReadSession, space: str, agent: str, query: str, limi
             break
         reached = _neighbours(known.values(), seen)
         seen.update(reached)
-    return [Found(fact.offset, fact.owner, weight) for fact, weight in list(best.items())[:limit]]
+    return [LinkedEntry(fact.offset, fact.owner, weight) for fact, weight in list(best.items())[:limit]]
 
 
-async def _named(session: ReadSession, space: str, graphs: Sequence[str], query: str) -> list[str]:
+async def _find_named_entities(session: ReadSession, space: str, graphs: Sequence[str], query: str) -> list[str]:
     """The entities that a query names."""
     asked = entities(query)
     if asked:
@@ -106,7 +106,7 @@ async def _entities(
     }
 
 
-def _newest(entity: Sequence[Entity]) -> Sequence[Fact]:
+def _newest(entity: Sequence[Entity]) -> Sequence[EntityFact]:
     """The newest facts of an entity, in any graph."""
     if len(entity) == 1:
         return entity[0].facts[-facts_limits.GRAPH_HOP_FACTS :]

@@ -12,10 +12,10 @@ from recallog_projections.tables import RowKey
 class EntriesByEntities(EntryAddition):
     """Finds entries by the graph of entities."""
 
-    async def linked(
+    async def find_linked(
         self, session: ReadSession, space: str, agent: str, query: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
-        found = await by_entities.ranked(session, space, agent, query, limit=limit)
+        found = await by_entities.rank_entries(session, space, agent, query, limit=limit)
         return [(each.offset, each.owner) for each in found]
 
     async def count_links(self, session: ReadSession, space: str, agent: str) -> int:

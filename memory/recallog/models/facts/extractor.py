@@ -1,7 +1,7 @@
 """The extractor port: from texts to atomic facts.
 
 An extractor may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
-facts that have passed `checked`.
+facts that have passed `check_facts`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
-from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog.reactors.asking import Sleep, ask_repeatedly, one_line
 from recallog_schemas import limits
 from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.shortening import cut
@@ -98,18 +98,18 @@ async def ask(
 ) -> Sequence[Fact]:
     """The checked facts of `extractor`, with up to `attempts` attempts if its failures are temporary.
 
-    See `asking.repeated`, also for what it raises. Without a text the extractor is not asked.
+    See `asking.ask_repeatedly`, also for what it raises. Without a text the extractor is not asked.
     """
     if not request.utterances:
         return []
 
     async def answer() -> Sequence[Fact]:
-        return checked(await extractor.extract(request), request)
+        return check_facts(await extractor.extract(request), request)
 
-    return await repeated(answer, attempts=attempts, sleep=sleep)
+    return await ask_repeatedly(answer, attempts=attempts, sleep=sleep)
 
 
-def checked(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[Fact]:
+def check_facts(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[Fact]:
     """The facts in the form of the payloads of entries; idempotent.
 
     A text is one line of at most `limits.FACT_CHARS_MAX` characters. Facts without a text, repeated texts, and those
@@ -145,7 +145,7 @@ def _share(number: float | None) -> float | None:
     return None if number is None or math.isnan(number) else min(max(float(number), 0.0), 1.0)
 
 
-def bounded(utterances: Sequence[Utterance]) -> Sequence[Utterance]:
+def bound_utterances(utterances: Sequence[Utterance]) -> Sequence[Utterance]:
     """The newest utterances that one extraction reads, oldest first; the oldest of them may be cut."""
     chosen: list[Utterance] = []
     left = facts_limits.EXTRACTED_CHARS

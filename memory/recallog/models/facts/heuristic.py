@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 from recallog.models.facts import chinese_cues as chinese
 from recallog.models.facts import english_cues as english
 from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
-from recallog.models.facts.relative_times import dated
+from recallog.models.facts.relative_times import write_dates
 from recallog_schemas import kinds
 
 VERSION = 2
@@ -108,7 +108,7 @@ def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
             if clause.category == "plan" and _REQUEST.search(said.text):
                 continue
             sources = () if said.id is None else (said.id,)
-            yield Fact(dated(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
+            yield Fact(write_dates(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
             found += 1
             if found == _FACTS_OF_A_TEXT:
                 return
@@ -246,7 +246,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
             return None
         if after[:2] == ["all", "the"] or (category == "plan" and after[1:2] and after[1] in english.PASSING_WANTS):
             return None
-        return [_third(verb), *_conjoined(rest[1:])], category
+        return [_third(verb), *_conjoin(rest[1:])], category
     if verb in english.PAST and len(after) >= 2 and not (verb == "got" and _is_vague(after)):
         return None if english.PAST[verb] == "preference" and after[0] == "the" else ([*rest], english.PAST[verb])
     return None
@@ -304,7 +304,7 @@ def _third(verb: str) -> str:
     return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "o")) else f"{verb}s"
 
 
-def _conjoined(words: Sequence[str]) -> list[str]:
+def _conjoin(words: Sequence[str]) -> list[str]:
     """Words after a verb of the present: one that follows "and" is put into the third person too."""
     return [
         _third(word) if index and words[index - 1] == "and" and word in english.PRESENT else word

@@ -1,6 +1,6 @@
 """An extractor that asks a chat model.
 
-`extractor.checked` validates the reply.
+`extractor.check_facts` validates the reply.
 """
 
 import math

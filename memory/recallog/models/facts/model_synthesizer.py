@@ -1,6 +1,6 @@
 """A synthesizer that asks a chat model.
 
-`synthesizer.checked` validates the reply.
+`synthesizer.check_synthesis` validates the reply.
 """
 
 from collections.abc import Iterator, Sequence

@@ -38,7 +38,7 @@ class Extraction(Reactor):
         turn = await turns.of_trigger(self._access, trigger)
         trigger.read.update(shown.position.offset for shown in turn)
         seen = {shown.event.id: shown.event for shown in turn}
-        utterances = extractors.bounded([_utterance(shown) for shown in turn])
+        utterances = extractors.bound_utterances([_utterance(shown) for shown in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
         facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
         # What others say without an audience is seen because it is shared.

@@ -30,14 +30,14 @@ _CHINESE_DAYS = {"前天": -2, "昨天": -1, "今天": 0, "明天": 1, "后天":
 _CHINESE_YEARS = {"去年": -1, "今年": 0, "明年": 1}
 
 
-def dated(text: str, at: datetime | None) -> str:
+def write_dates(text: str, at: datetime | None) -> str:
     """`text`, said at `at`, with dates instead of relative times. The same text if it is not known when it was said."""
     if at is None or is_invented(at):
         return text
-    return _replaced(_CHINESE, _chinese, _replaced(_ENGLISH, _english, text, at), at)
+    return _replace_times(_CHINESE, _chinese, _replace_times(_ENGLISH, _english, text, at), at)
 
 
-def _replaced(
+def _replace_times(
     pattern: re.Pattern[str], date_of: Callable[[re.Match[str], datetime], str | None], text: str, at: datetime
 ) -> str:
     def date(found: re.Match[str]) -> str:

@@ -1,14 +1,14 @@
 """The synthesizer port: from a question and the entries that it finds to one answer, and a synthesizer without a model.
 
 A synthesizer may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
-answers that have passed `checked`.
+answers that have passed `check_synthesis`.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog.reactors.asking import Sleep, ask_repeatedly, one_line
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.shortening import cut, first_sentence
@@ -67,18 +67,18 @@ async def ask(
 ) -> str:
     """The checked answer of `synthesizer`, with up to `attempts` attempts if its failures are temporary.
 
-    See `asking.repeated`, also for what it raises. Without a hit the answer is `NOTHING`.
+    See `asking.ask_repeatedly`, also for what it raises. Without a hit the answer is `NOTHING`.
     """
     if not hits:
         return NOTHING
 
     async def answer() -> str:
-        return checked(await synthesizer.synthesize(question, hits))
+        return check_synthesis(await synthesizer.synthesize(question, hits))
 
-    return await repeated(answer, attempts=attempts, sleep=sleep)
+    return await ask_repeatedly(answer, attempts=attempts, sleep=sleep)
 
 
-def checked(answer: str) -> str:
+def check_synthesis(answer: str) -> str:
     """The answer in the form of an entry: its lines without control characters, at most
     `facts_limits.SYNTHESIS_CHARS_MAX` characters. Raises `ModelFailed` if it is empty; idempotent."""
     lines = (one_line(line) for line in answer.strip().splitlines())

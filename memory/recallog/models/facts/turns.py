@@ -21,7 +21,7 @@ _REFLECTED = "agent.reflected"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """One turn of an agent in a session; None: of no session."""
 
     space: str
@@ -39,7 +39,7 @@ class Turn:
             if memory.offset <= self.since or len(found) == facts_limits.EXTRACTED_EVENTS:
                 break
             if memory.offset < self.end:
-                shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+                shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
                 kind = kinds.kind_of(shown.event.kind)
                 if shown.event.is_erased:
                     continue
@@ -48,7 +48,7 @@ class Turn:
         return found[::-1]
 
 
-async def events_of(reading: AgentReading, turn: Turn) -> Sequence[Remembered]:
+async def events_of(reading: AgentReading, turn: AgentTurn) -> Sequence[Remembered]:
     """The newest events of a turn that its agent could see and that have a text, oldest first.
 
     There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
@@ -72,5 +72,5 @@ async def events_of(reading: AgentReading, turn: Turn) -> Sequence[Remembered]:
 
 async def of_trigger(access: MemoryAccess, trigger: DueTrigger) -> Sequence[Remembered]:
     """What the agent of a trigger could see in the turn whose end made it due, oldest first."""
-    turn = Turn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
+    turn = AgentTurn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
     return await access.of_agent(trigger.space, trigger.agent, At(), events_of, turn)

@@ -8,11 +8,11 @@ from pydantic_core import to_json
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.models.items import queries
 from recallog.operations.parameters import At
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.items.projection import Items
+from recallog_projections.models.items.projection import ItemsProjection
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.models.items import limits as items_limits
@@ -31,7 +31,7 @@ _WHY = {
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }
 
-JUDGE = Judge(Items, items.REFUSALS)
+JUDGE = Judge(ItemsProjection, items.REFUSALS)
 """The verdicts on changes of items in all namespaces."""
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
@@ -40,7 +40,7 @@ RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ItemAddress:
     """Where an item lies."""
 
     space: str
@@ -57,7 +57,7 @@ class Address:
         return "/".join((*self.namespace, self.key))
 
 
-def value_of(address: Address, value: Any, *, json_text: bool) -> Any:
+def value_of(address: ItemAddress, value: Any, *, json_text: bool) -> Any:
     """The value of an argument, which may be the text of a JSON document."""
     name = address.argument
     if not json_text:
@@ -70,14 +70,14 @@ def value_of(address: Address, value: Any, *, json_text: bool) -> Any:
         raise InvalidArgument(f"{name}: must be JSON: {error}", path=name, rule="json_invalid") from None
 
 
-def event(address: Address, kind: str, event_id: str | None = None, **fields: Any) -> Event:
+def event(address: ItemAddress, kind: str, event_id: str | None = None, **fields: Any) -> Event:
     """The event of a change. Raises `InvalidArgument` if the value is not JSON, or too large."""
     payload = {"namespace": list(address.namespace), "key": address.key, **fields}
     if payload.get("base") is None:
         payload.pop("base", None)
     try:
         session = items.session_of(address.namespace)
-        return made(address.space, address.agent, f"item.{kind}", payload, event_id, session=session)
+        return make_event(address.space, address.agent, f"item.{kind}", payload, event_id, session=session)
     except InvalidArgument as error:
         if error.path != "value" and not error.path.startswith("value."):
             raise
@@ -86,7 +86,9 @@ def event(address: Address, kind: str, event_id: str | None = None, **fields: An
         raise InvalidArgument(f"{path}{message}", path=path, rule=error.rule) from None
 
 
-async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
+async def change(
+    access: MemoryAccess, address: ItemAddress, kind: str, event_id: str | None, **fields: Any
+) -> ItemChange:
     """Publish one change, and return its result. With an id, it may have been published before.
 
     Raises `InvalidArgument`, also for a reserved key, `Conflict` and `Refused`.
@@ -94,17 +96,17 @@ async def change(access: MemoryAccess, address: Address, kind: str, event_id: st
     _check_keys(address, {address.key_argument: address.key, "to": fields.get("to", "")})
     changed = event(address, kind, event_id, **fields)
     if event_id is None and (reasons := (await JUDGE.foresee(access, [changed]))[0]):
-        return await _refused(access, address, changed, reasons[""], None)
+        return await _make_refusal(access, address, changed, reasons[""], None)
     key = changed.payload.get("to", address.key)
     shown = queries.row_key(address.space, address.agent, address.namespace, key)
     verdict = await JUDGE.publish(access, [changed], [shown])
     if verdict.reasons[0]:
-        return await _refused(access, address, changed, verdict.reasons[0][""], verdict.position)
+        return await _make_refusal(access, address, changed, verdict.reasons[0][""], verdict.position)
     item = queries.present(verdict.snapshot, address.space, address.agent, address.namespace, key)
     return ItemChange(changed=True, id=changed.id, position=verdict.position, item=item)
 
 
-async def erase(access: MemoryAccess, address: Address, deleted: ItemChange) -> ItemChange:
+async def erase(access: MemoryAccess, address: ItemAddress, deleted: ItemChange) -> ItemChange:
     """Erase all values that an item has had, and answer with its deletion."""
     from recallog.commands.erasing import erase_events
 
@@ -113,18 +115,18 @@ async def erase(access: MemoryAccess, address: Address, deleted: ItemChange) -> 
     return deleted.model_copy(update={"erasure": erasure})
 
 
-async def _changes_of(ledger: Ledger, address: Address) -> list[str]:
+async def _changes_of(ledger: Ledger, address: ItemAddress) -> list[str]:
     """The ids of the events that have given an item its values."""
     found = []
     async for event in erasing.find_events(ledger, address.space, to_json(address.key)):
         payload = event.payload
         is_here = event.agent == address.agent and payload.get("namespace") == [*address.namespace]
-        if is_here and event.kind in Items.kinds and address.key in (payload.get("key"), payload.get("to")):
+        if is_here and event.kind in ItemsProjection.kinds and address.key in (payload.get("key"), payload.get("to")):
             found.append(event.id)
     return found
 
 
-def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
+def _check_keys(address: ItemAddress, keys: Mapping[str, str]) -> None:
     """Raise `InvalidArgument` for the first reserved key, naming the argument that has it."""
     for argument, key in keys.items():
         is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
@@ -136,8 +138,8 @@ def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
             )
 
 
-async def _refused(
-    access: MemoryAccess, address: Address, changed: Event, reason: str, position: Position | None
+async def _make_refusal(
+    access: MemoryAccess, address: ItemAddress, changed: Event, reason: str, position: Position | None
 ) -> ItemChange:
     """The answer to a change that was refused, or would be. Deleting what does not exist is not an error."""
     if reason == items.UNKNOWN and changed.kind == "item.deleted":
@@ -145,7 +147,7 @@ async def _refused(
     raise await refusal(access, address, changed, reason)
 
 
-async def refusal(access: MemoryAccess, address: Address, changed: Event, reason: str) -> Refused:
+async def refusal(access: MemoryAccess, address: ItemAddress, changed: Event, reason: str) -> Refused:
     """The error of a change that was refused."""
     if reason != items.CONFLICT:
         namespace = "/".join(address.namespace)

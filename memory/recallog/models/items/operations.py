@@ -47,7 +47,7 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        address = items.commands.ItemAddress(space, agent, items_parameters.names(namespace), key)
         given = items.commands.value_of(address, value, json_text=json_text)
         return await items.commands.change(self._access, address, "put", event_id, value=given, base=base)
 
@@ -89,7 +89,7 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        address = items.commands.ItemAddress(space, agent, items_parameters.names(namespace), key)
         return await items.commands.change(self._access, address, "appended", event_id, text=text, base=base)
 
     @operation(
@@ -113,7 +113,7 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        address = items.commands.ItemAddress(space, agent, items_parameters.names(namespace), key)
         return await items.commands.change(self._access, address, "moved", event_id, to=to, base=base)
 
     @operation(
@@ -141,7 +141,7 @@ class Items(FacadePart):
 
         Raises `Conflict`; nothing has changed then.
         """
-        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        address = items.commands.ItemAddress(space, agent, items_parameters.names(namespace), key)
         changed = await items.commands.change(self._access, address, "deleted", event_id, base=base)
         return await items.commands.erase(self._access, address, changed) if erase else changed
 

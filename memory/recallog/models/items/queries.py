@@ -46,12 +46,12 @@ async def page(
                 items.NEWEST, space, agent, prefix=prefix, newest_first=True, after=cursor, limit=limit
             )
             rows = await _rows(session, space, agent, [row.path for _, row in newest.items])
-            newest = newest.fitted(lambda of: _size(rows[of.path]))
+            newest = newest.fit(lambda of: _size(rows[of.path]))
             found = [(of.path, rows[of.path]) for _, of in newest.items]
             following = newest.next
         else:
             by_key = await session.page(items.ROWS, space, agent, prefix=prefix, after=cursor, limit=limit)
-            by_key = by_key.fitted(_size)
+            by_key = by_key.fit(_size)
             found, following = by_key.items, by_key.next
         return ItemsPage(
             **await of_agent(session, snapshot),

@@ -54,14 +54,14 @@ class AccessCounter:
         self._is_read_only = False
         """Whether the ledger cannot be written: nothing more is counted then."""
 
-    def answered(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
+    def observe(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
         """Count what the answer to a query shows. `operation` is its qualified name."""
         shown = _SHOWN.get(operation)
         ids = None if shown is None or arguments.get("as_of") is not None else shown(arguments, answer)
         if ids is not None and not self._is_read_only:
-            self.counted(arguments["space"], arguments["agent"], ids, getattr(answer, "now", None))
+            self.count_lookup(arguments["space"], arguments["agent"], ids, getattr(answer, "now", None))
 
-    def counted(self, space: str, agent: str, ids: Sequence[str], now: datetime | None = None) -> None:
+    def count_lookup(self, space: str, agent: str, ids: Sequence[str], now: datetime | None = None) -> None:
         """Count one lookup of an agent that has found the entries `ids`: a miss if there are none.
 
         `now` is the time of the query; None means that of the space. It is called in a running event loop.

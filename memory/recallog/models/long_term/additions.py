@@ -14,7 +14,7 @@ class EntryAddition:
         """The tiers of live entries that have one, by offset."""
         return {}
 
-    async def linked(
+    async def find_linked(
         self, session: ReadSession, space: str, agent: str, query: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
         """The offsets and owners of at most `limit` entries that are linked to what a query names, best first."""
@@ -45,9 +45,11 @@ async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collec
     return [row for row in rows if tier_of.get(row.offset) in tiers]
 
 
-async def linked(session: ReadSession, space: str, agent: str, query: str, *, limit: int) -> Sequence[tuple[int, str]]:
+async def find_linked(
+    session: ReadSession, space: str, agent: str, query: str, *, limit: int
+) -> Sequence[tuple[int, str]]:
     """The offsets and owners of entries that are linked to what a query names, best first; `limit` of each model."""
-    return [each for one in _built_in() for each in await one.linked(session, space, agent, query, limit=limit)]
+    return [each for one in _built_in() for each in await one.find_linked(session, space, agent, query, limit=limit)]
 
 
 async def count_links(session: ReadSession, space: str, agent: str) -> int:

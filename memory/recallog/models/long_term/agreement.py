@@ -84,10 +84,10 @@ def _forms(text: str) -> Iterator[Sequence[str]]:
     for order in (said, *vocabulary.rewritten("orders", said)):
         words = _words(order)
         yield words
-        yield from _rotated(words)
+        yield from _rotate(words)
 
 
-def _rotated(words: Sequence[str]) -> Iterator[Sequence[str]]:
+def _rotate(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """The words with a phrase from their beginning at their end."""
     for length in range(1, min(len(words), 9)):
         ahead = words[:length]
@@ -134,11 +134,11 @@ def _synonyms() -> dict[str, str]:
     for line in vocabulary.lines("synonyms"):
         first, *others = line.split()
         for word in others:
-            found = dict(zip(_inflected(word), _inflected(first), strict=True)) | found
+            found = dict(zip(_inflect(word), _inflect(first), strict=True)) | found
     return found
 
 
-def _inflected(word: str) -> Sequence[str]:
+def _inflect(word: str) -> Sequence[str]:
     """The word, and what would be its forms with -s, -ed and -ing."""
     stem = word.removesuffix("e")
     plural = f"{word}es" if word.endswith(("s", "sh", "ch", "x")) else f"{word}s"

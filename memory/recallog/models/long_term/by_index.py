@@ -8,7 +8,7 @@ from typing import NamedTuple, Self, TypeVar
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.retrieval import by_index
-from recallog.retrieval.attempts import attempted
+from recallog.retrieval.attempts import attempt
 from recallog.retrieval.channels import KEYWORD, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery, query_terms
 from recallog_projections.index.engines.engine import Hit, Search
@@ -72,15 +72,15 @@ async def find(index: SemanticIndex | None, partition: int, query: RecallQuery, 
         return EntriesByIndex()
 
     async def ask() -> EntriesByIndex:
-        return await _found(await index.open(partition), query, _POINTS * depth)
+        return await _find_in_index(await index.open(partition), query, _POINTS * depth)
 
-    answer = await attempted(index, partition, ask)
+    answer = await attempt(index, partition, ask)
     return EntriesByIndex.failed_with(query, answer) if isinstance(answer, IndexUnavailable) else answer
 
 
-async def _found(index: IndexSnapshot, query: RecallQuery, limit: int) -> EntriesByIndex:
+async def _find_in_index(index: IndexSnapshot, query: RecallQuery, limit: int) -> EntriesByIndex:
     nearest, worded = await asyncio.gather(
-        _of_channel(_nearest(index, query, limit)), _of_channel(_worded(index, query, limit))
+        _of_channel(_nearest(index, query, limit)), _of_channel(_find_by_words(index, query, limit))
     )
     found: dict[Channel, Sequence[IndexedEntry]] = {}
     failures: dict[Channel, IndexUnavailable] = {}
@@ -110,13 +110,13 @@ async def _nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Sequ
     """The entries with the highest cosine; None if no model can read the query, or if they are not wanted."""
     if SEMANTIC not in query.channels:
         return None
-    asked = await by_index.embedded(index, query)
+    asked = await by_index.embed_query(index, query)
     if not asked:
         return None
-    return _entries(await by_index.by_meaning(index, asked, query.searched(), limit, _ADDRESS))
+    return _entries(await by_index.by_meaning(index, asked, query.make_filters(), limit, _ADDRESS))
 
 
-async def _worded(
+async def _find_by_words(
     index: IndexSnapshot, query: RecallQuery, limit: int
 ) -> tuple[Sequence[IndexedEntry], Mapping[str, float]] | None:
     """The entries with the best BM25 scores, and the idf of the query's terms; None if they are not wanted."""
@@ -129,7 +129,7 @@ async def _worded(
     whole = by_index.sparse_of(searched)
     searches = [
         *by_index.idf_searches(searched, corpus),
-        *(Search(wanted, limit, sparse=whole, corpus=corpus, payload=_ADDRESS) for wanted in query.searched()),
+        *(Search(wanted, limit, sparse=whole, corpus=corpus, payload=_ADDRESS) for wanted in query.make_filters()),
     ]
     hits = await index.engine.search(index.collection, searches)
     idf = await by_index.frequencies(index, corpus, searched, hits)

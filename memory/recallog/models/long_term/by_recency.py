@@ -9,7 +9,7 @@ _DAY = 86_400 * 1_000_000
 _MOST_USED = 2.0
 
 
-def ranked(rows: Iterable[EntryRow], accesses: Mapping[int, int], now: int) -> list[int]:
+def rank_by_recency(rows: Iterable[EntryRow], accesses: Mapping[int, int], now: int) -> list[int]:
     """The offsets of entries, the one with the highest `worth` first; of equal ones the newer first.
 
     `accesses` has the uses of each entry by its offset; one that it lacks was never used. `now` is in microseconds

@@ -13,7 +13,7 @@ from recallog.reading.readings import AgentReading
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import PRESETS
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.sources import Asked, CandidateSource, Shown
+from recallog.retrieval.sources import CandidateSource, ShownText, SourceQuery
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
@@ -34,20 +34,20 @@ class EntryCandidates(CandidateSource):
     def has_texts(self, snapshot: Snapshot, space: str) -> bool:
         return entry_presence.has_entries(snapshot, space)
 
-    async def read(self, asked: Asked, found: Sequence[Candidate]) -> Mapping[int, EntryRow]:
+    async def read(self, asked: SourceQuery, found: Sequence[Candidate]) -> Mapping[int, EntryRow]:
         addresses = [(each.agent, each.offset) for each in found]
         return await live_entries.at(asked.reading, asked.query.space, asked.query.agent, addresses)
 
     def point_of(self, text: EntryRow) -> str:
         return point_id_of(text)
 
-    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+    async def points(self, asked: SourceQuery, has_fields: Passes) -> Collection[str]:
         if not self.has_texts(asked.snapshot, asked.query.space):
             return ()
         rows = await live_entries.passing(asked.reading, asked.query.space, asked.query.agent, has_fields)
         return [point_id_of(row) for row in rows]
 
-    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[EntryRow]:
+    async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[EntryRow]:
         query, index, snapshot = asked.query, asked.index, asked.snapshot
         if query.at_until is None and entry_presence.are_as_at(snapshot, query.space, asked.index_checkpoint):
             return ()
@@ -62,17 +62,17 @@ class EntryCandidates(CandidateSource):
         stored = await index.engine.retrieve(index.collection, [point_id_of(row) for row in rows], payload=())
         return [row for row in rows if point_id_of(row) not in stored]
 
-    async def in_tiers(self, asked: Asked, texts: Sequence[EntryRow]) -> Collection[int]:
+    async def in_tiers(self, asked: SourceQuery, texts: Sequence[EntryRow]) -> Collection[int]:
         return [row.offset for row in await additions.in_tiers(asked.reading, texts, asked.query.tiers)]
 
-    def shown(self, text: EntryRow) -> Shown:
+    def show(self, text: EntryRow) -> ShownText:
         event = entry_reading.event_of(text)
-        return Shown(event, event.text, text.offset)
+        return ShownText(event, event.text, text.offset)
 
     async def mark(
         self, reading: AgentReading, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, EntryRow]
     ) -> Sequence[RecallHit]:
-        return await standing.marked(reading, query, hits, texts)
+        return await standing.mark_standing(reading, query, hits, texts)
 
     async def recall(self, reading: AgentReading, query: RecallQuery) -> RecallView:
         return await presets.recall(reading, query)

@@ -9,7 +9,7 @@ import msgspec
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.models.long_term import queries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
@@ -92,7 +92,7 @@ async def retain(access: MemoryAccess, event: Event) -> Retained:
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is not None:
         return look.answer
-    return _retained(event, *await _published(access, event), look.nearest)
+    return _make_retained(event, *await _publish_entry(access, event), look.nearest)
 
 
 def entry_event(
@@ -101,7 +101,7 @@ def entry_event(
     """The event that keeps a text as an entry. Raises `InvalidArgument`."""
     if options.get("dedup") not in (None, "off") and entry_type in texts.NEVER_DEDUPLICATED:
         raise InvalidArgument(f"dedup: entries of the type {entry_type} are never compared", path="dedup", rule="type")
-    given, envelope = _given(options)
+    given, envelope = _split_options(options)
     fields = {
         _PAYLOAD_OF_OPTION.get(name, name): list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
@@ -109,7 +109,7 @@ def entry_event(
     return _event(space, agent, "retained", {"text": text, "type": entry_type, **fields}, entry_id, **envelope)
 
 
-def _given(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _split_options(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options that are not None: those of the payload, and those of the envelope."""
     given = {name: value for name, value in options.items() if value is not None}
     return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
@@ -119,14 +119,14 @@ def experience_event(
     space: str, agent: str, action_type: str, summary: str, entry_id: str | None, options: ExperienceOptions
 ) -> Event:
     """The event that keeps an experience. Raises `InvalidArgument`."""
-    given, envelope = _given(options)
+    given, envelope = _split_options(options)
     payload = {"action_type": action_type, "summary": summary, **given}
-    return made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    return make_event(space, agent, "experience.recorded", payload, entry_id, **envelope)
 
 
 async def record_experience(access: MemoryAccess, event: Event) -> Retained:
     """Publish an experience, and return the outcome."""
-    return _retained(event, *await _published(access, event), None)
+    return _make_retained(event, *await _publish_entry(access, event), None)
 
 
 async def compare(
@@ -162,15 +162,15 @@ async def _look_at(reading: AgentReading, event: Event, *, compares: bool) -> _L
         return _Look(None)  # it is a repeat: the ledger compares both, and the first verdict counts
     configured = own.row(settings.AGENTS, event.space, event.agent)
     gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
-    if gate.enabled and (rejected := _rejected(event.payload["text"], gate)) is not None:
+    if gate.enabled and (rejected := _explain_rejection(event.payload["text"], gate)) is not None:
         return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None))
-    rows = await JUDGE.folded(reading, [event])
+    rows = await JUDGE.fold_now(reading, [event])
     ref = _ref(rows, event)
     if ref.status == tables.LIVE and ref.reason == tables.PINS:
         agent = own.row(tables.AGENTS, event.space, event.agent)
         raise _refusal(event, event.id, tables.PINS, () if agent is None else agent.pinned)
     if ref.status != tables.LIVE:
-        return _Look(_retained(event, ref, None, None))
+        return _Look(_make_retained(event, ref, None, None))
     stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
     if not compares or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
         return _Look(None, supersedes=ref.supersedes)
@@ -197,7 +197,7 @@ async def _nearest(reading: AgentReading, row: EntryRow) -> NearestEntry | None:
     return NearestEntry(id=near.id, version=near.version, similarity=max(-1.0, min(similarity, 1.0)), model=found.model)
 
 
-def _rejected(text: str, gate: QualitySettings) -> str | None:
+def _explain_rejection(text: str, gate: QualitySettings) -> str | None:
     """Why the quality gate rejects a text; None if it accepts it."""
     prefix = _PREFIX.match(text)
     if prefix is not None and prefix[1].lower() == _ACTION:
@@ -206,7 +206,7 @@ def _rejected(text: str, gate: QualitySettings) -> str | None:
     return _MIN_TERMS if len(set(terms(said))) < gate.min_terms else None
 
 
-def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: NearestEntry | None) -> Retained:
+def _make_retained(event: Event, ref: EntryRef, position: Position | None, nearest: NearestEntry | None) -> Retained:
     if ref.status == tables.DUPLICATE:
         updated = ref.reason == tables.UPDATED
         return Retained(
@@ -229,7 +229,7 @@ def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: N
     )
 
 
-async def _published(access: MemoryAccess, event: Event) -> tuple[EntryRef, Position]:
+async def _publish_entry(access: MemoryAccess, event: Event) -> tuple[EntryRef, Position]:
     """The verdict on an event that would retain an entry, and its position."""
     key = tables.ref_key(event.space, event.id)
     verdict = await JUDGE.publish(access, [event], [key])
@@ -251,7 +251,7 @@ async def update(
     event = _event(space, agent, "updated", {"entry": entry_id, **fields}, event_id)
     changed = await _change(access, [event], look=event_id is None)
     if not changed.changed:
-        raise await _refused(access, event, entry_id, changed.refused[entry_id])
+        raise await _make_refusal(access, event, entry_id, changed.refused[entry_id])
     return changed if fields.get("text") is None else await _with_superseded(access, space, changed)
 
 
@@ -275,7 +275,7 @@ async def change_one(
     changed = await _change(access, [event], look=event_id is None)
     for id_, reason in changed.refused.items():
         if reason != _DONE.get(change):
-            raise await _refused(access, event, id_, reason)
+            raise await _make_refusal(access, event, id_, reason)
     return await _with_superseded(access, space, changed) if changed.changed and change == "restored" else changed
 
 
@@ -348,7 +348,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
     (refused,) = await JUDGE.foresee(access, [event])
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
-            raise await _refused(access, event, id_, reason)
+            raise await _make_refusal(access, event, id_, reason)
     left = [id_ for id_ in changed_ids(event) if id_ not in refused]
     if not left:
         return _nothing(refused)
@@ -375,7 +375,7 @@ def _nothing(refused: Reasons) -> EntriesChange:
     return EntriesChange(changed=False, ids=(), refused=refused, position=None)
 
 
-async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) -> Refused:
+async def _make_refusal(access: MemoryAccess, event: Event, id_: str, reason: str) -> Refused:
     """The error of a change that was refused."""
     agent = event.payload.get("to", event.agent) if reason == tables.PINS else event.agent
     key = RowKey(tables.AGENTS.name, event.space, agent)
@@ -387,9 +387,9 @@ async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) ->
 
 async def _twin(reading: ReadSession, event: Event) -> str | None:
     """The id of the entry that has the text which a change of one entry would give it; None if there is none now."""
-    rows = await JUDGE.folded(reading, [event])
+    rows = await JUDGE.fold_now(reading, [event])
     ref = linking.verdict(rows, event.space, event.payload["entry"])
-    row = (linking.live if ref.status == tables.LIVE else linking.ended)(rows, event.space, ref)
+    row = (linking.live if ref.status == tables.LIVE else linking.read_ended)(rows, event.space, ref)
     given = {name: value for name in ("text", "type") if (value := event.payload.get(name)) is not None}
     return linking.twin(rows, msgspec.structs.replace(row, **given), texts.NORMALISING)
 
@@ -426,7 +426,7 @@ def _event(
     space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
     """The event of a change. Raises as `made` does."""
-    return made(space, agent, f"memory.{change}", payload, event_id, **envelope)
+    return make_event(space, agent, f"memory.{change}", payload, event_id, **envelope)
 
 
 def _ref(rows: Rows, event: Event) -> EntryRef:

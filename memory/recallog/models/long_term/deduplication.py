@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog.access import MemoryAccess
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.models.long_term import live_entries, standing
 from recallog.models.long_term.agreement import agree, words_of
 from recallog.models.long_term.entry_lookup import entries_by_id
@@ -136,7 +136,7 @@ async def _near_duplicates(
 
 
 async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
-    wanted, most = live_entries.Wanted(row.type), long_term_limits.RECALL_ENTRIES
+    wanted, most = live_entries.WantedEntries(row.type), long_term_limits.RECALL_ENTRIES
     page = await access.of_space(row.space, At(), live_entries.page_of, row.space, row.owner, wanted, None, most)
     return await access.of_space(row.space, At(), _live, [each for _, each in page.items])
 
@@ -194,12 +194,12 @@ async def _merging(reading: SpaceReading, pairs: Sequence[NearDuplicate], envelo
         if kept is None or archived is None or archived.red_line:
             continue
         merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
-        events.append(made(kept.space, kept.owner, "memory.archived", merged, **envelope))
+        events.append(make_event(kept.space, kept.owner, "memory.archived", merged, **envelope))
         priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
         if priority != kept.priority:
             rows[kept.id] = msgspec.structs.replace(kept, priority=priority)
             changed = {"entry": kept.id, "priority": priority}
-            events.append(made(kept.space, kept.owner, "memory.updated", changed, **envelope))
+            events.append(make_event(kept.space, kept.owner, "memory.updated", changed, **envelope))
     return events
 
 

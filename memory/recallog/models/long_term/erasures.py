@@ -11,7 +11,7 @@ from recallog_schemas.errors import InvariantViolation
 _ERASED = "memory.erased"
 
 
-async def found(present: ReadSession, space: str) -> dict[str, Erasure]:
+async def find_erasures(present: ReadSession, space: str) -> dict[str, Erasure]:
     """The erasures of a space, by the id of the entry."""
     rows = present.scan(tables.ERASURES.name, space)
     return {item.key: tables.ERASURES.decode(item.data) async for item, _ in rows}
@@ -23,7 +23,7 @@ async def events(past: ReadSession, present: ReadSession, space: str) -> Sequenc
     As of a time, an entry can remain whose duplicate is erased now: the past ends before later events, and
     one of them may be the entry that it repeats.
     """
-    erased = await found(present, space)
+    erased = await find_erasures(present, space)
     if not erased:
         return ()
     standing = [

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from recallog.models.long_term import additions
 from recallog.reading.filters import Passes
-from recallog.reading.read_session import Page, ReadSession
+from recallog.reading.read_session import ReadSession, RowPage
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
@@ -16,7 +16,7 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedEntries:
     """Which of its live entries an agent asks for; None: all."""
 
     type: str | None = None
@@ -38,8 +38,8 @@ async def at(
 
 
 async def page_of(
-    session: ReadSession, space: str, agent: str, wanted: Wanted, after: str | None, limit: int
-) -> Page[EntryRow]:
+    session: ReadSession, space: str, agent: str, wanted: WantedEntries, after: str | None, limit: int
+) -> RowPage[EntryRow]:
     """The wanted live entries of an agent, newest first, after the key `after`.
 
     With a tier or a filter it is filled from as many pages of rows as needed. Then a page follows only if it has an
@@ -50,14 +50,14 @@ async def page_of(
     found: list[tuple[str, EntryRow]] = []
     while True:
         page = await _page_of(session, space, agent, wanted.type, after, limits.PAGE_ITEMS_MAX)
-        found += await _chosen(session, page.items, wanted)
+        found += await _choose_rows(session, page.items, wanted)
         after = page.next
         if len(found) > limit or after is None:
-            return Page(found[:limit], last=len(found) <= limit)
+            return RowPage(found[:limit], last=len(found) <= limit)
 
 
-async def _chosen(
-    session: ReadSession, items: Sequence[tuple[str, EntryRow]], wanted: Wanted
+async def _choose_rows(
+    session: ReadSession, items: Sequence[tuple[str, EntryRow]], wanted: WantedEntries
 ) -> Sequence[tuple[str, EntryRow]]:
     if wanted.has_fields is not None:
         items = [(key, row) for key, row in items if entry_reading.has_fields(row, wanted.has_fields)]
@@ -69,7 +69,7 @@ async def _chosen(
 
 async def _page_of(
     session: ReadSession, space: str, agent: str, entry_type: str | None, after: str | None, limit: int
-) -> Page[EntryRow]:
+) -> RowPage[EntryRow]:
     if entry_type is None:
         return await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=limit)
     prefix = f"{entry_type}/"
@@ -78,14 +78,14 @@ async def _page_of(
     keys = [key.removeprefix(prefix) for key, _ in page.items]
     snapshot = await session.snapshot([RowKey(tables.ROWS.name, space, agent, key) for key in keys])
     rows = [(key, snapshot.row(tables.ROWS, space, agent, key)) for key in keys]
-    return Page([(key, row) for key, row in rows if row is not None], page.last)
+    return RowPage([(key, row) for key, row in rows if row is not None], page.last)
 
 
 async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_type: str) -> Sequence[EntryRow]:
     """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
 
     async def read(session: ReadSession) -> list[EntryRow]:
-        own = await page_of(session, space, agent, Wanted(entry_type), None, long_term_limits.RECALL_ENTRIES)
+        own = await page_of(session, space, agent, WantedEntries(entry_type), None, long_term_limits.RECALL_ENTRIES)
         return [*(row for _, row in own.items), *await _newest(session, space, agent, long_term_limits.RECALL_ENTRIES)]
 
     found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import AfterValidator, Field
 
 from recallog.operations.operation import IN_BODY, MAKES_REPEATABLE
-from recallog.operations.parameters import OptionalObject, OptionalTime, identified
+from recallog.operations.parameters import OptionalObject, OptionalTime, identifier_of
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
@@ -50,8 +50,8 @@ OneType = Annotated[
     ),
 ]
 OneTier = Annotated[Tier | None, Field(description="Only entries in this tier; default: all.")]
-EntryId = Annotated[str, identified("Id of the entry."), IN_NFC]
-OneEntryId = Annotated[str | None, identified("Only this entry; default: all."), IN_NFC]
+EntryId = Annotated[str, identifier_of("Id of the entry."), IN_NFC]
+OneEntryId = Annotated[str | None, identifier_of("Only this entry; default: all."), IN_NFC]
 EntryIds = Annotated[
     Sequence[str],
     Field(min_length=1, max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."),
@@ -60,7 +60,7 @@ EntryIds = Annotated[
 ForgottenIds = Annotated[
     Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."), IN_NFC
 ]
-ForgottenSubject = Annotated[str | None, identified("All entries about this person instead."), IN_NFC]
+ForgottenSubject = Annotated[str | None, identifier_of("All entries about this person instead."), IN_NFC]
 Receiver = Annotated[str, NAME, Field(description="Name of the agent that receives them.")]
 ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; kept on record.")]
 Units = Annotated[
@@ -68,7 +68,7 @@ Units = Annotated[
 ]
 NewEntryId = Annotated[
     str | None,
-    identified("Id of the event and the entry; a call with the same id can be repeated."),
+    identifier_of("Id of the event and the entry; a call with the same id can be repeated."),
     IN_NFC,
     MAKES_REPEATABLE,
 ]
@@ -115,12 +115,12 @@ class EntryFields(TypedDict, total=False):
 class Provenance(TypedDict, total=False):
     """Where an entry comes from, and whom it concerns."""
 
-    subject: Annotated[str | None, identified("The person that it is about."), IN_NFC]
+    subject: Annotated[str | None, identifier_of("The person that it is about."), IN_NFC]
     audience: Annotated[
         Sequence[str] | None,
         Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that may read it too."),
     ]
-    session: Annotated[str | None, identified("The session that it comes from."), IN_NFC]
+    session: Annotated[str | None, identifier_of("The session that it comes from."), IN_NFC]
 
 
 class ExtractOptions(Provenance, total=False):

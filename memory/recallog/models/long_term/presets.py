@@ -69,12 +69,12 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
     # The engine and the model work while the views are read.
     searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
-        return await _recalled(reading, query, searching)
+        return await _recall_preset(reading, query, searching)
     except IndexUnavailable as error:
         note(index, reading.partition, error)
         failed: asyncio.Future[EntriesByIndex] = asyncio.get_running_loop().create_future()
         failed.set_result(EntriesByIndex.failed_with(query, error))
-        return await _recalled(reading, query, failed)
+        return await _recall_preset(reading, query, failed)
     finally:
         searching.cancel()
 
@@ -84,7 +84,9 @@ def _depth(query: RecallQuery) -> int:
     return max(long_term_limits.PRESET_CANDIDATES, 2 * query.top_k)
 
 
-async def _recalled(reading: AgentReading, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]) -> RecallView:
+async def _recall_preset(
+    reading: AgentReading, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]
+) -> RecallView:
     cache: TermCache = reading.searcher.cache
     needs = [RowKey(settings.AGENTS.name, query.space, query.agent), *clock.keys(query.space, query.agent)]
     needs += entry_presence.rows(query.space)
@@ -108,7 +110,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, searching: asynci
         fusion=RRF,
         preset=query.preset,
         now=now_of(snapshot, query),
-        hits=tuple(await standing.marked(reading, query, hits, found.rows)),
+        hits=tuple(await standing.mark_standing(reading, query, hits, found.rows)),
         considered=len(set().union(*found.offsets.values())),
         index=indexed.index.generation if indexed.index else None,
         index_checkpoint=position(snapshot.partition, indexed.index.checkpoint) if indexed.index else None,
@@ -130,7 +132,7 @@ async def _rankings(
     if ENTITY in query.weights:
         # The filters of the query may leave few of them.
         limit = long_term_limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
-        linked = await additions.linked(session, query.space, query.agent, query.text, limit=limit)
+        linked = await additions.find_linked(session, query.space, query.agent, query.text, limit=limit)
     indexed = await searching
     # A past may also have entries that the index does not have any more.
     same = (
@@ -146,7 +148,7 @@ async def _rankings(
     addresses |= {(owner, offset) for offset, owner in linked}
     unknown = [address for address in addresses if address[1] not in found.rows]
     others = await live_entries.at(session, query.space, query.agent, unknown)
-    found.rows |= {row.offset: row for row in await _wanted(session, query, others.values())}
+    found.rows |= {row.offset: row for row in await _filter_wanted(session, query, others.values())}
     scores = _scores_by_index(found, indexed)
     if SEMANTIC in scores:
         found.cosines = scores[SEMANTIC]
@@ -167,10 +169,10 @@ async def _rankings(
 
 async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow]:
     newest = await live_entries.newest(session, query.space, query.agent, has_fields=query.has_fields)
-    return await _wanted(session, query, newest)
+    return await _filter_wanted(session, query, newest)
 
 
-async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
+async def _filter_wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
     """Those of some live entries that pass the filters of the query."""
     return await additions.in_tiers(session, [row for row in rows if _wants(query, row)], query.tiers)
 
@@ -221,7 +223,7 @@ async def _by_recency(
         used = snapshot.row(uses.ROWS, *key[1:])
         if used is not None:
             accesses[offset] = used.accesses
-    return by_recency.ranked(rows.values(), accesses, 0 if now is None else micros(now))
+    return by_recency.rank_by_recency(rows.values(), accesses, 0 if now is None else micros(now))
 
 
 async def _hits(
@@ -290,6 +292,6 @@ def _hit(
         parts=parts,
         similarity=found.cosines.get(offset),
         source="index" if offset in found.points else "views",
-        passage=quoting.quoted(event.text, None, found.idf or {}),
+        passage=quoting.find_quote(event.text, None, found.idf or {}),
         weak=weak,
     )

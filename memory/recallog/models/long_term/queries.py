@@ -8,7 +8,7 @@ from typing import Literal
 
 from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
-from recallog.models.long_term.live_entries import Wanted
+from recallog.models.long_term.live_entries import WantedEntries
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
@@ -70,7 +70,7 @@ async def get(reading: AgentReading, entry_id: str) -> EntryFound:
 class ListQuery:
     """Which page of the live entries of an agent is listed."""
 
-    wanted: Wanted
+    wanted: WantedEntries
     limit: int
     cursor: str | None
 
@@ -84,7 +84,7 @@ async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
         page = await live_entries.page_of(session, space, agent, query.wanted, query.cursor, query.limit)
-        page = page.fitted(_size)
+        page = page.fit(_size)
         return EntriesPage(
             **await of_agent(session, snapshot),
             entries=await entry_views(session, [row for _, row in page.items]),
@@ -111,7 +111,7 @@ async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
         snapshot = await snapshot_of(session)
         most = long_term_limits.RECALL_ENTRIES
         page = await live_entries.page_of(session, space, agent, query.wanted, after, most)
-        shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
+        shown = [row for row, _ in prioritise([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + query.limit])
         return EntriesPage(
             **await of_agent(session, snapshot),
@@ -122,12 +122,12 @@ async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
     return await reading.steady(read)
 
 
-def prioritised(rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
+def prioritise(rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
     """Entries in the order of retaining, ranked without a question: each with its score."""
-    return _ranked((row, number / len(rows) + BOOSTS[row.priority]) for number, row in enumerate(rows))
+    return _rank_scored((row, number / len(rows) + BOOSTS[row.priority]) for number, row in enumerate(rows))
 
 
-def _ranked(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRow, float]]:
+def _rank_scored(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRow, float]]:
     return sorted(scored, key=lambda one: (one[0].priority != PINNED, -one[1], -one[0].offset))
 
 
@@ -152,7 +152,9 @@ async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
         compared = _by_words(query, await live_entries.newest_of_type(reading, space, agent, LESSON))
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
-    ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
+    ranked = _rank_scored((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[
+        :limit
+    ]
     shown = [row for row, _ in ranked]
     tiers, places = await additions.tiers_of(reading, shown), await standing.places_of(reading, shown)
     ranked.sort(key=lambda one: places[one[0].offset].now is not None)
@@ -254,7 +256,7 @@ async def erasures(reading: AgentReading, limit: int, cursor: str | None) -> Era
 
 
 def entry_view(
-    partition: int, row: EntryRow, tier: str | None, place: standing.Place, ref: EntryRef | None = None
+    partition: int, row: EntryRow, tier: str | None, place: standing.EntryPlace, ref: EntryRef | None = None
 ) -> EntryView:
     """The view of an entry's row; `ref` is the verdict on one that may not be live, and `tier` the one that it is in
     now."""

@@ -94,7 +94,7 @@ async def similar_to_each(
     """
     opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     compared = _Comparison(reading, opened, True, lambda row: True, limit, least)
-    vectors = await compared.stored(rows)
+    vectors = await compared.fetch_vectors(rows)
     return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
 
 
@@ -116,7 +116,7 @@ class _Comparison:
         """
         found = iter(await self._candidates([asked for asked in texts if asked.vector is not None]))
         candidates = [next(found) if asked.vector is not None else [] for asked in texts]
-        stored = await self.stored({row.offset: row for rows in candidates for row in rows}.values())
+        stored = await self.fetch_vectors({row.offset: row for rows in candidates for row in rows}.values())
         close = [self._close(asked, rows, stored) for asked, rows in zip(texts, candidates, strict=True)]
         needed = [text for asked, rows in zip(texts, close, strict=True) if rows for text in self._texts(asked, rows)]
         vectors = await self.index.questions.vectors(self.index.embedder, needed)
@@ -125,7 +125,7 @@ class _Comparison:
             for asked, rows in zip(texts, close, strict=True)
         ]
 
-    async def stored(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
+    async def fetch_vectors(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
         """By offset: the vector of an entry's text, as the index has stored it; None for one that cannot be read."""
         ids = {row.offset: point_id_of(row) for row in rows}
         points = await self.index.engine.retrieve(self.index.collection, list(ids.values()), payload=(), vectors=True)

@@ -12,16 +12,16 @@ from recallog.reading.read_session import ReadSession
 from recallog.retrieval.query import RecallQuery
 from recallog_projections.models.long_term import linking, statements, tables
 from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term.tables import EntryRow, Said
+from recallog_projections.models.long_term.tables import EntryRow, SaidValue
 from recallog_schemas import Position
 from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views import RecallHit
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """The place of a live entry among those that say something of the same."""
 
-    followed_by: Said | None = None
+    followed_by: SaidValue | None = None
     """The first later one that disagrees."""
     now: str | None = None
     """The id of the one that holds now, if it is another one."""
@@ -36,29 +36,29 @@ class Place(NamedTuple):
         return {"superseded_by": self.now, "valid_until": until, "contradicts": self.contradicts}
 
 
-async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, Place]:
+async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, EntryPlace]:
     """The places of live entries, by offset; of any other entry, that of one that is alone."""
-    found: defaultdict[int, Place] = defaultdict(Place)
+    found: defaultdict[int, EntryPlace] = defaultdict(EntryPlace)
     keys = {row.offset: key for row in rows if (key := linking.statements_key(row)) is not None}
     snapshot = await reading.snapshot(set(keys.values())) if keys else None
     for row in rows:
         known = snapshot and row.offset in keys and snapshot.row(tables.STATEMENTS, *keys[row.offset][1:])
         if known:
-            found[row.offset] = _place(row.id, statements.superseded(known.entries))
+            found[row.offset] = _place(row.id, statements.find_superseded(known.entries))
     holding = [row for row in rows if row.offset in keys and found[row.offset].now is None]
     for offset, ids in _contradictions(holding).items():
         found[offset] = found[offset]._replace(contradicts=tuple(ids))
     return found
 
 
-def _place(id_: str, past: Mapping[str, Said]) -> Place:
+def _place(id_: str, past: Mapping[str, SaidValue]) -> EntryPlace:
     now, by = None, past.get(id_)
     while by is not None:
         now, by = by.id, past.get(by.id)
-    return Place(past.get(id_), now, tuple(each for each, of in past.items() if of.id == id_))
+    return EntryPlace(past.get(id_), now, tuple(each for each, of in past.items() if of.id == id_))
 
 
-async def marked(
+async def mark_standing(
     reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
 ) -> Sequence[RecallHit]:
     """`hits`, each with its standing, and no entry before the one that holds now instead of it.
@@ -109,19 +109,19 @@ def _events_marked(hits: Sequence[RecallHit]) -> Sequence[RecallHit]:
                 past[hit.event.id] = by
     if not past:
         return hits
-    return [hit.model_copy(update=_replaced(hit, past)) if hit.event.id in past else hit for hit in hits]
+    return [hit.model_copy(update=_describe_replaced(hit, past)) if hit.event.id in past else hit for hit in hits]
 
 
-def _replaced(hit: RecallHit, past: Mapping[str, RecallHit]) -> Mapping[str, Any]:
+def _describe_replaced(hit: RecallHit, past: Mapping[str, RecallHit]) -> Mapping[str, Any]:
     by = now = past[hit.event.id]
     while now.event.id in past:
         now = past[now.event.id]
-    return {**Place(now=now.event.id).fields, "valid_until": by.at}
+    return {**EntryPlace(now=now.event.id).fields, "valid_until": by.at}
 
 
 def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:
     event, position = entry_reading.event_of(row), Position(hit.position.partition, row.offset)
-    more = {"similarity": None, "passage": None, **Place().fields}
+    more = {"similarity": None, "passage": None, **EntryPlace().fields}
     return hit.model_copy(update={"event": event, "text": event.text, "position": position, **more})
 
 

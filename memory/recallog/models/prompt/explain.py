@@ -40,12 +40,12 @@ class _Seen:
     """How many newer events the agent may see; None: unknown, or the agent may not see it."""
 
 
-async def _found(reading: SpaceReading, event_id: str) -> Position | None:
+async def _find_position(reading: SpaceReading, event_id: str) -> Position | None:
     """The position of the event. A ledger without unique ids is searched only if the views do not know the id."""
     if not is_text(event_id):
         return None
     if not reading.ledger.unique_ids:
-        offset = (await event_lookup.counted(reading, reading.space, [event_id])).get(event_id)
+        offset = (await event_lookup.find_offsets(reading, reading.space, [event_id])).get(event_id)
         if offset is not None:
             return Position(reading.partition, offset)
     return await reading.ledger.find(reading.space, event_id)
@@ -54,25 +54,25 @@ async def _found(reading: SpaceReading, event_id: str) -> Position | None:
 async def explain(reading: AgentReading, event_id: str, request: ContextRequest) -> Explanation:
     """Explain one event for an agent, by the prompt that `request` composes for it."""
     space, agent = reading.space, reading.agent
-    found = await _found(reading, event_id)
+    found = await _find_position(reading, event_id)
     rows = [RowKey(activity.SPACES.name, space), *entry_presence.rows(space)]
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     composed = await compose(reading, request, rows=rows, first_read=reading.log_events)
     snapshot, query = composed.snapshot, composed.salience_query
-    related = composed.related or await salient.related(snapshot, reading.searcher, space, agent, query)
+    related = composed.related or await salient.find_related(snapshot, reading.searcher, space, agent, query)
     ranking = salient.rank(snapshot, space, agent, query, related, more=reading.log_events)
     window = composed.own.window or limits.WINDOW_EVENTS
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None
     sections = () if offset is None else composed.prompt.sections_of(offset)
-    memory, rank = _scored(snapshot, reading, ranking, offset)
+    memory, rank = _score_event(snapshot, reading, ranking, offset)
     entry = None
     if offset is not None and entry_presence.has_entries(snapshot, space):
         entry = (await entries_by_id(reading, space, [event_id])).get(event_id)
         entry = entry if entry is not None and entry.is_shown_to(agent) else None
     seen = _Seen(None, None)
     if entry is None:
-        seen = await _seen(snapshot, reading, offset, visible=memory is not None or bool(sections))
+        seen = await _count_seen(snapshot, reading, offset, visible=memory is not None or bool(sections))
     newer = seen.newer
     if entry is not None:
         verdict = _of_entry(agent, entry, sections)
@@ -124,7 +124,7 @@ def _tails(snapshot: Snapshot, reading: AgentReading) -> tuple[Tail, Tail]:
     return snapshot.tail(episodic.OWN, reading.space, reading.agent), snapshot.tail(episodic.SHARED, reading.space)
 
 
-def _scored(
+def _score_event(
     snapshot: Snapshot, reading: AgentReading, ranking: Ranking, offset: int | None
 ) -> tuple[Salient | None, int | None]:
     """The event with its salience, and its rank; None if the logs do not have it, or if it is not among the scored."""
@@ -138,7 +138,7 @@ def _scored(
     return ranking.salient(snapshot, visible[list_index]), rank
 
 
-async def _seen(snapshot: Snapshot, reading: AgentReading, offset: int | None, *, visible: bool) -> _Seen:
+async def _count_seen(snapshot: Snapshot, reading: AgentReading, offset: int | None, *, visible: bool) -> _Seen:
     """How many events are newer than the one at `offset`, of which it may be known that it is `visible`.
 
     If the logs have dropped some of them, the space is folded up to the event, unless it is too large.
@@ -153,7 +153,7 @@ async def _seen(snapshot: Snapshot, reading: AgentReading, offset: int | None, *
     if row is None or row.events > limits.AS_OF_RECORDS_MAX:
         return _Seen(True if visible else None, None)
     past = PastMemory(reading)
-    was_visible, total = await past.seen(offset)
+    was_visible, total = await past.look_up_seen(offset)
     return _Seen(was_visible, sum(tail.total for tail in tails) - total if was_visible else None)
 
 

@@ -32,7 +32,7 @@ CountTokens = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class PromptLine:
     """One line of a section. Two lines are equal only if they are the same object."""
 
     text: str
@@ -50,7 +50,7 @@ class Section:
     """A heading and its lines. A section without lines is not written."""
 
     heading: str
-    lines: Sequence[Line]
+    lines: Sequence[PromptLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,17 @@ class Prompt:
     """All sections of a prompt, in their order, and which of their lines give way to a budget."""
 
     sections: Sequence[Section]
-    cheap: Set[Line] = frozenset()
+    cheap: Set[PromptLine] = frozenset()
     """The lines that are cut first."""
-    removable: Sequence[Line] = ()
+    removable: Sequence[PromptLine] = ()
     """The lines that are cut, and that can be left out, in the order in which that happens."""
-    asked: Set[Line] = frozenset()
+    asked: Set[PromptLine] = frozenset()
     """Those of the removable lines that answer the query, which are longer than the others when they are cut."""
-    message: Line | None = None
+    message: PromptLine | None = None
     """The newest message of a visitor: it is cut, but never left out."""
-    evidence: Sequence[Line] = ()
+    evidence: Sequence[PromptLine] = ()
     """The evidence of a due reflection, oldest first."""
-    evidence_heading: Line | None = None
+    evidence_heading: PromptLine | None = None
     """The line above the evidence, which is left out with it."""
 
     def sections_of(self, offset: int) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Prompt:
             section.heading for section in self.sections if any(line.offset == offset for line in section.lines)
         )
 
-    def fitted(self, budget_tokens: int | None, count: CountTokens) -> PromptText:
+    def fit(self, budget_tokens: int | None, count: CountTokens) -> PromptText:
         """The text of at most `budget_tokens` tokens, as `count` counts them, and `PROMPT_CHARS_MAX` characters.
 
         Raises `InvalidArgument`, which says the least budget, if not even what never gives way and the beginning of the
@@ -116,13 +116,13 @@ class Prompt:
             within = budget_tokens is None or count(text) <= budget_tokens
             return within and len(text) <= prompt_limits.PROMPT_CHARS_MAX
 
-        whole = self._written(_Concessions())
+        whole = self._write_text(_Concessions())
         if has_room(whole.text):
             return whole
-        conceded = self._conceded(has_room)
+        conceded = self._find_concessions(has_room)
         if conceded is not None:
-            return self._written(conceded)
-        least = count(self._written(self._most_conceded).text)
+            return self._write_text(conceded)
+        least = count(self._write_text(self._most_conceded).text)
         given = "a prompt has" if budget_tokens is None else f"{budget_tokens:,}"
         raise InvalidArgument(
             f"budget_tokens: at least {least:,}, not {given}: the identity, the working memory, "
@@ -142,11 +142,11 @@ class Prompt:
             lines_removed=len(self.removable),
         )
 
-    def _conceded(self, has_room: Callable[[str], bool]) -> _Concessions | None:
+    def _find_concessions(self, has_room: Callable[[str], bool]) -> _Concessions | None:
         """The concessions that a budget requires which the whole text exceeds; None if none is enough."""
 
         def fits(tried: _Concessions) -> bool:
-            return has_room(self._written(tried).text)
+            return has_room(self._write_text(tried).text)
 
         def fewest(changed: Callable[[int], _Concessions], most: int) -> _Concessions:
             """With the lowest number that fits, where `most` does."""
@@ -191,7 +191,7 @@ class Prompt:
         asked = longest(lambda chars: replace(other, asked_chars=chars), short.asked_chars)
         return longest(lambda chars: replace(asked, cheap_chars=chars), short.cheap_chars)
 
-    def _written(self, conceded: _Concessions) -> PromptText:
+    def _write_text(self, conceded: _Concessions) -> PromptText:
         """The text with these concessions."""
         ids = conceded.evidence_steps
         without_text = set(self.evidence[:ids])
@@ -199,7 +199,7 @@ class Prompt:
         dropped = len(gone)
         if self.evidence_heading is not None and gone.issuperset(self.evidence):
             gone.add(self.evidence_heading)
-        cut_to: dict[Line, int | None] = dict.fromkeys(self.removable, conceded.other_chars)
+        cut_to: dict[PromptLine, int | None] = dict.fromkeys(self.removable, conceded.other_chars)
         cut_to |= dict.fromkeys(self.cheap, conceded.cheap_chars)
         cut_to |= dict.fromkeys(self.asked, conceded.asked_chars)
         if self.message is not None:

@@ -64,7 +64,7 @@ class Prompts(FacadePart):
             options.get("turn"),
             as_of,
             step=step,
-            components=prompt_parameters.headed(components),
+            components=prompt_parameters.add_headings(components),
             session=session,
             sections=[each for each in sections if each is not None],
         )

@@ -7,7 +7,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY
-from recallog.operations.parameters import identified
+from recallog.operations.parameters import identifier_of
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.names import IN_NFC
 from recallog_schemas.validation import is_text
@@ -45,7 +45,7 @@ BudgetTokens = Annotated[
 ]
 RecallSession = Annotated[
     str | None,
-    identified("Session whose newest messages are the query of automatic recall; default: the newest session."),
+    identifier_of("Session whose newest messages are the query of automatic recall; default: the newest session."),
     IN_NFC,
 ]
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
@@ -86,6 +86,6 @@ OutputFormat = Annotated[
 ]
 
 
-def headed(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]]:
+def add_headings(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]]:
     """Validated components, each as its heading and its text."""
     return [(each["heading"], each["text"]) for each in cast("Sequence[Mapping[str, str]]", given)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import recalled
-from recallog.models.prompt.fitting import CountTokens, Line, Prompt, Section
+from recallog.models.prompt.fitting import CountTokens, Prompt, PromptLine, Section
 from recallog.models.prompt.recalled import RecalledSection
 from recallog.models.working import queries as working
 from recallog.queries import salient
@@ -31,7 +31,7 @@ from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.models.prompt.views import ContextView, PromptSection
 from recallog_schemas.shortening import cut
 from recallog_schemas.token_estimate import estimate_tokens
-from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, continued, one_line
+from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, indent_continuation, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section that the window, or salience, fills."""
@@ -127,7 +127,7 @@ async def context(reading: AgentReading, request: ContextRequest, count: CountTo
     """
     composed = await compose(reading, request)
     count = count or estimate_tokens
-    written, reflection = composed.prompt.fitted(request.budget_tokens, count), composed.reflection
+    written, reflection = composed.prompt.fit(request.budget_tokens, count), composed.reflection
     return ContextView(
         generation=reflection.generation,
         checkpoint=reflection.checkpoint,
@@ -186,18 +186,18 @@ async def compose(
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         blocks = working.labels_shown(snapshot, space, agent)
         if set_to == kinds and needed <= newest and blocks == labels:
-            shown = _shown(snapshot, space, agent, request, kinds)
+            shown = _read_sections(snapshot, space, agent, request, kinds)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
-                await salient.related(snapshot, reading.searcher, space, agent, salience_query)
+                await salient.find_related(snapshot, reading.searcher, space, agent, salience_query)
                 if own.use_salience
                 else None
             )
             memory = _memory(reading, snapshot, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
             auto = await recalled.automatic(reading, snapshot, request.session) if own.auto_recall else None
-            asked = recalled.Asked(salience_query.text, rag, request.query is not None, shown.actions, auto)
-            found = await recalled.recalled(reading, snapshot, asked)
+            asked = recalled.RecalledRequest(salience_query.text, rag, request.query is not None, shown.actions, auto)
+            found = await recalled.recall_for_prompt(reading, snapshot, asked)
             elsewhere = {
                 *shown.offsets(),
                 *(event.position.offset for event in memory.events),
@@ -213,12 +213,12 @@ async def compose(
                 salience_query,
                 related,
                 reflection,
-                _degraded(found, related),
+                _explain_degraded(found, related),
             )
         kinds, newest, labels = set_to, max(newest, needed), blocks
 
 
-def _degraded(found: RecallView | None, related: Related | None) -> str | None:
+def _explain_degraded(found: RecallView | None, related: Related | None) -> str | None:
     """What the prompt was composed without, in words; None if nothing."""
     reasons = [
         found.degraded if found is not None else None,
@@ -227,7 +227,7 @@ def _degraded(found: RecallView | None, related: Related | None) -> str | None:
     return "; ".join(reason for reason in reasons if reason) or None
 
 
-def _shown(
+def _read_sections(
     snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str]
 ) -> _SectionContents:
     goals = [event for event in newest_of(snapshot, space, (scene.GOAL_KIND,)) if event.text]
@@ -237,23 +237,23 @@ def _shown(
     return _SectionContents(
         goals,
         seen,
-        reflections.believed(snapshot, space, agent),
+        reflections.find_beliefs(snapshot, space, agent),
         _visitors(snapshot, space, agent),
         _actions(snapshot, space, agent),
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
         working.section(snapshot, space, agent),
-        _answered(snapshot, space, agent, request),
+        _find_answered(snapshot, space, agent, request),
     )
 
 
-def _answered(snapshot: Snapshot, space: str, agent: str, request: ContextRequest) -> Set[int]:
+def _find_answered(snapshot: Snapshot, space: str, agent: str, request: ContextRequest) -> Set[int]:
     own = (request.scene, request.extra, request.step, *(text for _, text in request.components))
     message = recalled.plain(request.query or "")
     if not message or not any(message in recalled.plain(text) for text in own if text):
         return frozenset()
     newest_first = snapshot.memories(space, agent)[::-1]
-    memories = (snapshot.remembered(each.offset, each.data, each.text) for each in newest_first)
+    memories = (snapshot.make_remembered(each.offset, each.data, each.text) for each in newest_first)
     newest = next((event for event in memories if recalled.plain(event.text) == message), None)
     return frozenset() if newest is None else {newest.position.offset}
 
@@ -278,15 +278,15 @@ def _prompt(
     )
     dated = are_dated((event.at for event in with_dates), reflection.dates)
 
-    def line(event: Remembered) -> Line:
+    def line(event: Remembered) -> PromptLine:
         prefix = event.line_prefix(reflection.agent, dated=dated)
-        return Line(one_line(event.text), prefix, event.position.offset)
+        return PromptLine(one_line(event.text), prefix, event.position.offset)
 
-    identity = [Line(text) for text in _identity(reflection.agent, own)]
-    goals = [Line(one_line(event.text), offset=event.position.offset) for event in shown.goals]
-    working_memory = [] if shown.working is None else [Line(shown.working)]
-    seen = [Line(one_line(event.text), offset=event.position.offset) for event in shown.seen]
-    given = [Line(shown.scene)] if shown.scene else []
+    identity = [PromptLine(text) for text in _identity(reflection.agent, own)]
+    goals = [PromptLine(one_line(event.text), offset=event.position.offset) for event in shown.goals]
+    working_memory = [] if shown.working is None else [PromptLine(shown.working)]
+    seen = [PromptLine(one_line(event.text), offset=event.position.offset) for event in shown.seen]
+    given = [PromptLine(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
     further = {
@@ -295,18 +295,18 @@ def _prompt(
         )
         for hit, follows in recalled.in_groups(hits)
     }
-    notes = [Line(f"({note})") for note in asked_for.notes]
+    notes = [PromptLine(f"({note})") for note in asked_for.notes]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors if event.position.offset not in shown.answered]
-    added = [Section(heading, [Line(line) for line in text.splitlines()]) for heading, text in request.sections]
-    components = [Section(heading, [Line(text)]) for heading, text in request.components if text]
-    extra = [Line(request.extra)] if request.extra else []
-    step = [Line(request.step)] if request.step else []
+    added = [Section(heading, [PromptLine(line) for line in text.splitlines()]) for heading, text in request.sections]
+    components = [Section(heading, [PromptLine(text)]) for heading, text in request.components if text]
+    extra = [PromptLine(request.extra)] if request.extra else []
+    step = [PromptLine(request.step)] if request.step else []
     request_lines, evidence = _reflection_request(reflection, due, dated)
-    form = [Line(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
-    evidence_heading = [Line("The newest of these events, by id:")] if evidence else []
-    no_memory = [] if memories else [Line("(no prior memory)")]
-    quiet = [] if shown.visitors else [Line("(quiet)")]
+    form = [PromptLine(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
+    evidence_heading = [PromptLine("The newest of these events, by id:")] if evidence else []
+    no_memory = [] if memories else [PromptLine("(no prior memory)")]
+    quiet = [] if shown.visitors else [PromptLine("(quiet)")]
     weakest_first = [further[hit.position.offset] for hit in reversed(hits)]
     asked = weakest_first if request.query is not None or own.auto_recall else []
     by_section = [
@@ -356,8 +356,8 @@ def _texts(events: Sequence[Remembered]) -> str:
 def _identity(agent: str, own: AgentSettings) -> list[str]:
     return [
         f"You are {agent}.",
-        *([continued(own.persona)] if own.persona else []),
-        *([f"Your goal: {continued(own.goal)}"] if own.goal else []),
+        *([indent_continuation(own.persona)] if own.persona else []),
+        *([f"Your goal: {indent_continuation(own.goal)}"] if own.goal else []),
     ]
 
 
@@ -366,13 +366,13 @@ def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
     entries = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
     newest = sorted(entries, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
-    return in_event_time([snapshot.remembered(one.offset, one.data, one.text) for one in newest])
+    return in_event_time([snapshot.make_remembered(one.offset, one.data, one.text) for one in newest])
 
 
 def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     """The agent's own newest actions."""
     actions = episodic.ACTIONS.decode_all(snapshot.tail(episodic.ACTIONS, space, agent).entries)
-    return [snapshot.remembered(action.offset, action.data, action.text) for action in actions]
+    return [snapshot.make_remembered(action.offset, action.data, action.text) for action in actions]
 
 
 def _memory(
@@ -391,7 +391,7 @@ def _memory(
     if related is None:
         newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
-        events = [snapshot.remembered(memory.offset, memory.data, memory.text) for memory in window]
+        events = [snapshot.make_remembered(memory.offset, memory.data, memory.text) for memory in window]
         return _MemorySection(events, range(len(events)))
     ranking = salient.rank(snapshot, space, agent, salience_query, related, more=len(shown))
     left = [list_index for _, list_index in ranking.order if ranking.memories[list_index].offset not in shown][
@@ -406,7 +406,7 @@ def _memory(
 
 def _reflection_request(
     reflection: ReflectionView, due: Sequence[Remembered], dated: bool
-) -> tuple[list[str], list[Line]]:
+) -> tuple[list[str], list[PromptLine]]:
     """The request of a due reflection, and its evidence; nothing if none is due."""
     if not reflection.due:
         return [], []
@@ -420,5 +420,5 @@ def _reflection_request(
     for event in due:
         prefix = event.line_prefix(reflection.agent, dated=dated)
         text = cut(one_line(event.text), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
-        evidence.append(Line(text, prefix, event.position.offset, one_line(event.event.id)))
+        evidence.append(PromptLine(text, prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

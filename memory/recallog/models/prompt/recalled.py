@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from recallog import retrieval
 from recallog.index import delegation, messages, remote
 from recallog.index.served_index import ServedIndex
-from recallog.models.prompt.fitting import Line
+from recallog.models.prompt.fitting import PromptLine
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.retrieval.searcher import Searcher
@@ -37,7 +37,7 @@ from recallog_schemas.kinds import RagSettings
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.shortening import cut
 from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
-from recallog_schemas.views.grouping import grouped
+from recallog_schemas.views.grouping import group_hits
 
 HEADING = "RECALLED"
 
@@ -112,7 +112,7 @@ def settings_of(own: AgentSettings) -> RagSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecalledRequest:
     """What the section RECALLED is asked."""
 
     query: str
@@ -126,7 +126,7 @@ class Asked:
     """What automatic recall asks instead of `query`."""
 
 
-async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> RecallView | None:
+async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: RecalledRequest) -> RecallView | None:
     """Memories related to what is asked, best first; None if there is no query, or no section.
 
     With an index of the program for relevance the prompt is composed in this process, also if another one serves the
@@ -136,7 +136,7 @@ async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> R
     searcher: Searcher = reading.searcher
     text = asked.query if auto is None else auto.query
     if rag.enabled and rag.query_template is not None:
-        text = _filled(rag.query_template, text, snapshot, reading, asked.actions)
+        text = _fill_template(rag.query_template, text, snapshot, reading, asked.actions)
     if not rag.enabled or snapshot.processed < 0 or not text.strip():
         return None
     # More than are shown: other sections of the prompt may show some of them.
@@ -155,19 +155,19 @@ async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> R
     retained = reading.log_events
     compared = retained if index is not None else min(retained, prompt_limits.PROMPT_RECALLED_EVENTS)
 
-    async def answered() -> RecallView:
+    async def recall_in_time() -> RecallView:
         return await retrieval.recall.recall(reading, question, compared)
 
     if searcher.relevance is None or not isinstance(index, ServedIndex):
-        return await answered()
+        return await recall_in_time()
 
-    async def served() -> RecallView:
+    async def recall_by_index() -> RecallView:
         past = reading.as_of is not None
-        message = messages.Recall(delegation.encoded(question), compared, retained, past, list(searcher.added))
+        message = messages.Recall(delegation.encode(question), compared, retained, past, list(searcher.added))
         answer = await remote.call(index.home, message, deadline_seconds=index.deadline_seconds)
         return RecallView.model_validate_json(answer)
 
-    return await delegation.answer(served, answered)
+    return await delegation.answer(recall_by_index, recall_in_time)
 
 
 def plain(text: str) -> str:
@@ -189,17 +189,17 @@ def section_of(
     found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> RecalledSection:
     """The hits that are shown, and the times that the `query` of the caller names and that no hit is of."""
-    hits = shown(found, rag, elsewhere, auto, query)
+    hits = choose_hits(found, rag, elsewhere, auto, query)
     return RecalledSection(hits, () if found is None or auto is not None else found.notes)
 
 
 def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
     """The hits, the oldest group first, each with whether it follows another one of its group."""
-    oldest_first = sorted(grouped(hits), key=lambda group: min(hit.position.offset for hit in group))
+    oldest_first = sorted(group_hits(hits), key=lambda group: min(hit.position.offset for hit in group))
     return [(hit, number > 0) for group in oldest_first for number, hit in enumerate(group)]
 
 
-def shown(
+def choose_hits(
     found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> list[RecallHit]:
     """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`.
@@ -233,17 +233,17 @@ def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str
     return tuple(hit.event.id for hit in entries if hit.position.offset in offsets)
 
 
-def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False, follows: bool = False) -> Line:
+def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False, follows: bool = False) -> PromptLine:
     """A hit as a line; for automatic recall a snippet after "- ". One that follows another of its group is indented.
 
     An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`.
     """
     indent = "  " if follows else ""
     if auto:
-        return Line(_snippet(hit), f"{indent}- ", hit.position.offset)
+        return PromptLine(_snippet(hit), f"{indent}- ", hit.position.offset)
     prefix = indent + hit.line_prefix(reader, dated=dated)
     label = _label(hit.event)
-    return Line(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)
+    return PromptLine(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)
 
 
 def _label(event: Event) -> str | None:
@@ -251,7 +251,9 @@ def _label(event: Event) -> str | None:
     return None if priority is None or priority == NORMAL else str(priority)
 
 
-def _filled(template: str, state: str, snapshot: Snapshot, reading: AgentReading, actions: Sequence[Remembered]) -> str:
+def _fill_template(
+    template: str, state: str, snapshot: Snapshot, reading: AgentReading, actions: Sequence[Remembered]
+) -> str:
     """The template with the values of its variables. Texts of variables are not searched for further ones."""
     space, agent = reading.space, reading.agent
     own, span = snapshot.row(tables.AGENTS, space, agent), snapshot.row(activity.SPACES, space)

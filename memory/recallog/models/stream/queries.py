@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from recallog.models.beliefs.queries import belief_log
 from recallog.models.long_term.entry_lookup import entries_by_id
-from recallog.models.tiers.summary import summarized
+from recallog.models.tiers.summary import summarize_texts
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
@@ -133,7 +133,7 @@ async def summarize(reading: AgentReading, since: datetime | None, until: dateti
             **await of_agent(session, snapshot),
             since=since,
             until=until,
-            text=summarized([(memory.text, memory.importance) for memory in memories]) if memories else "",
+            text=summarize_texts([(memory.text, memory.importance) for memory in memories]) if memories else "",
             memories=len(memories),
             sources=tuple(memory.event for memory in sorted(sources, key=attrgetter("offset"))),
             kept_from=None if kept_from is None else position(snapshot.partition, kept_from),

@@ -8,14 +8,14 @@ from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands.answers import AnsweredMemory
 from recallog.commands.command import Judge
-from recallog.commands.making import made
+from recallog.commands.making import make_event
 from recallog.models import tiers
 from recallog.models.long_term import commands as entry_changes
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers import reactor as consolidation
 from recallog.models.tiers.entries import ADDITION
 from recallog.models.tiers.parameters import OutcomeOptions
-from recallog.models.tiers.queries import Planned
+from recallog.models.tiers.queries import PlannedConsolidation
 from recallog.operations.parameters import At
 from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
@@ -30,7 +30,7 @@ from recallog_schemas.models.long_term.views import EntriesChange
 from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
 
-JUDGE = Judge(projection.Tiers, tables.MOVES)
+JUDGE = Judge(projection.TiersProjection, tables.MOVES)
 """Judges plans. It foresees nothing: the fold follows others, which it would need."""
 
 _NO_TIER, _SAME_TIER = "no_tier", "same_tier"
@@ -57,19 +57,21 @@ async def report_outcome(
 ) -> EntriesChange:
     """Publish what came of using entries, and answer for which of them it counts. Raises `Refused` if for none."""
     given = {name: value for name, value in options.items() if value is not None}
-    event = made(space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id)
+    event = make_event(
+        space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id
+    )
     if event_id is None:
-        unknown = await _uncounted(access, event, At())
+        unknown = await _explain_uncounted(access, event, At())
         if len(unknown) == len(event.payload["entries"]):
             id_, reason = next(iter(unknown.items()))
             raise Refused(_WHY[reason].format(agent=agent, id=id_), reason=reason)
     (position,) = await access.append([event])
-    unknown = await _uncounted(access, event, At(after=position))
+    unknown = await _explain_uncounted(access, event, At(after=position))
     counted = tuple(id_ for id_ in event.payload["entries"] if id_ not in unknown)
     return EntriesChange(changed=bool(counted), ids=counted, refused=unknown, position=position)
 
 
-async def _uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str, str]:
+async def _explain_uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str, str]:
     """Why a report does not count for entries that it names, by id: for those without a tier, and unknown ones."""
     ids = event.payload["entries"]
     found = await access.of_agent(event.space, event.agent, at, _tiers_of, ids)
@@ -101,7 +103,7 @@ async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetim
     made: list[Consolidation] = []
     await access.publish_reads()  # else they would follow the plan, and prevent its moves
     while True:
-        planned = await access.of_agent(space, agent, At(), tiers.queries.planned, wanted)
+        planned = await access.of_agent(space, agent, At(), tiers.queries.plan_consolidation, wanted)
         if planned is None:
             break
         if planned.unfinished or planned.plan.moves or planned.plan.archived:
@@ -119,7 +121,7 @@ async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetim
     )
 
 
-async def _publish(access: MemoryAccess, space: str, agent: str, planned: Planned) -> Consolidation:
+async def _publish(access: MemoryAccess, space: str, agent: str, planned: PlannedConsolidation) -> Consolidation:
     """Write the parts of a plan, and answer what the views made of them: others may have changed entries meanwhile."""
     events = consolidation.events_of(space, agent, planned)
     verdict = await JUDGE.publish(access, events)
@@ -148,7 +150,7 @@ async def _summarise(
     -> the ids of the summaries, and the position of the last event
     """
     memory, found, position = AnsweredMemory(access), [], None
-    answers = Answers(memory, access.components.ledger, [consolidation.Summaries(access)])
+    answers = Answers(memory, access.components.ledger, [consolidation.SummaryReactor(access)])
     for work in await _summaries_due(access, space, agent, positions):
         reaction = await answers.answer(of_work(work, skip_loops=False))
         position = position if reaction is None else reaction.position

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
-    from recallog.models.tiers.reactor import Consolidation, Summaries
+    from recallog.models.tiers.reactor import ConsolidationReactor, SummaryReactor
 
-    return [Summaries(access), Consolidation(access)]
+    return [SummaryReactor(access), ConsolidationReactor(access)]
 
 
 MODEL = Model(name="tiers", after=("long_term",), operations=Tiers, reactors=_reactors)

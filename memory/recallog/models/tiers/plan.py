@@ -51,7 +51,7 @@ class Aging(NamedTuple):
         return self.row.at if self.use is None else max(self.row.at, self.use.last_at)
 
 
-class Move(NamedTuple):
+class PlannedMove(NamedTuple):
     """One entry changes its tier."""
 
     id: str
@@ -63,7 +63,7 @@ class Move(NamedTuple):
     """How many changes and reads of it the planner knew."""
 
 
-class Archival(NamedTuple):
+class PlannedArchival(NamedTuple):
     """One entry is archived."""
 
     id: str
@@ -74,13 +74,13 @@ class Archival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConsolidationPlan:
     """What a plan changes."""
 
-    moves: Sequence[Move] = ()
+    moves: Sequence[PlannedMove] = ()
     """Promotions, then demotions, from the slowest tier to the fastest and from the fastest to the slowest; those of
     one tier in the order in which their entries were retained."""
-    archived: Sequence[Archival] = ()
+    archived: Sequence[PlannedArchival] = ()
     """Expired entries first, then those beyond a maximum, from the fastest tier to the slowest."""
 
 
@@ -98,7 +98,9 @@ class _Limits:
     most: int
 
 
-def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unfinished: int | None = None) -> Plan:
+def plan(
+    entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unfinished: int | None = None
+) -> ConsolidationPlan:
     """The plan for the entries of one agent at the time `now`.
 
     `unfinished` is the ordinal of a plan of which only the first parts were written: the entries that these have moved
@@ -106,30 +108,30 @@ def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unf
     """
     at = timestamps.micros(now)
     limits_of = {tier: _limits(tier, settings) for tier in rules.TIERS}
-    promoted: dict[str, list[Move]] = {tier: [] for tier in rules.TIERS}
-    demoted: dict[str, list[Move]] = {tier: [] for tier in rules.TIERS}
+    promoted: dict[str, list[PlannedMove]] = {tier: [] for tier in rules.TIERS}
+    demoted: dict[str, list[PlannedMove]] = {tier: [] for tier in rules.TIERS}
     staying: dict[str, list[Aging]] = {tier: [] for tier in rules.TIERS}
-    expired: list[Archival] = []
+    expired: list[PlannedArchival] = []
     for entry in sorted(entries, key=lambda each: each.row.offset):
         row, tier = entry.row, entry.row.tier
         if unfinished is not None and row.plan == unfinished:
             continue
         is_cooling = row.promoted_at is not None and abs(at - row.promoted_at) < _COOLDOWN
         if (reason := None if is_cooling else _promotion(entry, limits_of[tier], settings)) is not None:
-            promoted[tier].append(Move(row.id, tier, rules.FASTER[tier], reason, entry.changes))
+            promoted[tier].append(PlannedMove(row.id, tier, rules.FASTER[tier], reason, entry.changes))
         elif (reason := None if row.exempt else _end(entry, at, limits_of[tier], is_cooling=is_cooling)) is None:
             staying[tier].append(entry)
         elif tier in rules.SLOWER:
-            demoted[tier].append(Move(row.id, tier, rules.SLOWER[tier], reason, entry.changes))
+            demoted[tier].append(PlannedMove(row.id, tier, rules.SLOWER[tier], reason, entry.changes))
         else:
-            expired.append(Archival(row.id, rules.EXPIRED, entry.changes))
+            expired.append(PlannedArchival(row.id, rules.EXPIRED, entry.changes))
     moves = [*(promoted[tier] for tier in reversed(rules.TIERS)), *demoted.values()]
     evicted = (
-        Archival(entry.row.id, rules.TIER_LIMIT, entry.changes)
+        PlannedArchival(entry.row.id, rules.TIER_LIMIT, entry.changes)
         for tier in rules.TIERS
         for entry in _beyond(staying[tier], at, limits_of[tier])
     )
-    return Plan([move for of_tier in moves for move in of_tier], [*expired, *evicted])
+    return ConsolidationPlan([move for of_tier in moves for move in of_tier], [*expired, *evicted])
 
 
 def _limits(tier: str, settings: TierSettings) -> _Limits:
@@ -142,12 +144,12 @@ def _limits(tier: str, settings: TierSettings) -> _Limits:
     )
 
 
-def decayed(row: TierRow, at: int, settings: TierSettings) -> float:
+def decay_importance(row: TierRow, at: int, settings: TierSettings) -> float:
     """The importance of an entry at a time in microseconds since 1970, after decay."""
-    return rules.decayed(row.importance, row.at, at, getattr(settings.half_life, row.tier))
+    return rules.decay_importance(row.importance, row.at, at, getattr(settings.half_life, row.tier))
 
 
-def payloads(plan: Plan, *, now: datetime, ordinal: int, settings: TierSettings) -> list[dict[str, Any]]:
+def payloads(plan: ConsolidationPlan, *, now: datetime, ordinal: int, settings: TierSettings) -> list[dict[str, Any]]:
     """The payloads of the events that record a plan: parts that name at most `limits.EVENT_IDS_MAX` entries, at least
     one."""
     most = limits.EVENT_IDS_MAX
@@ -190,7 +192,7 @@ def _end(entry: Aging, at: int, limits: _Limits, *, is_cooling: bool) -> str | N
 
 
 def _importance(row: TierRow, at: int, limits: _Limits) -> float:
-    return rules.decayed(row.importance, row.at, at, limits.half_life)
+    return rules.decay_importance(row.importance, row.at, at, limits.half_life)
 
 
 def _beyond(staying: Sequence[Aging], at: int, limits: _Limits) -> Sequence[Aging]:

@@ -12,8 +12,8 @@ from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers import plan as planning
 from recallog.models.tiers import retrieval as in_tiers
 from recallog.models.tiers.entries import ADDITION
-from recallog.models.tiers.plan import Aging, Plan
-from recallog.models.tiers.retrieval import EntryInTier, Order, Wanted
+from recallog.models.tiers.plan import Aging, ConsolidationPlan
+from recallog.models.tiers.retrieval import EntryInTier, Order, WantedSimilar
 from recallog.reading.filters import Passes
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.readings import AgentReading
@@ -85,7 +85,7 @@ async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None)
     places = await standing.places_of(session, [row])
     return TierEntry(
         entry=long_term.entry_view(session.partition, row, tier.tier, places[row.offset]),
-        importance=round(planning.decayed(tier, at, configured), _DECIMALS),
+        importance=round(planning.decay_importance(tier, at, configured), _DECIMALS),
         undecayed=round(tier.importance, _DECIMALS),
         last_access=None if use is None else moment_of(use.last_at),
         accesses=0 if use is None else use.accesses,
@@ -128,7 +128,7 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
     """The entries with a tier that the agent may read and that fit a question, in the order of the strategy."""
     space, strategy = reading.space, query.strategy
     tiers = rules.TIERS if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
-    wanted = Wanted(tiers, query.min_similarity, _ORDERS[strategy], query.limit, query.has_fields)
+    wanted = WantedSimilar(tiers, query.min_similarity, _ORDERS[strategy], query.limit, query.has_fields)
     snapshot = await _of_agent(reading)
     by: Literal["semantic", "words"] = "semantic"
     try:
@@ -185,10 +185,10 @@ async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedConsolidation:
     """What a plan would change now."""
 
-    plan: Plan
+    plan: ConsolidationPlan
     payloads: Sequence[Mapping[str, Any]]
     """The payloads of its events."""
     ordinal: int
@@ -199,7 +199,7 @@ class Planned:
     """Whether it is the rest of a plan that was interrupted: then it has the time of that one."""
 
 
-async def planned(reading: AgentReading, now: datetime | None) -> Planned | None:
+async def plan_consolidation(reading: AgentReading, now: datetime | None) -> PlannedConsolidation | None:
     """The plan for the entries of `agent` at the time `now`; None: none of its entries carries a tier.
 
     If only the first parts of a plan were written, the rest of it. A later change of an entry prevents its move.
@@ -218,7 +218,7 @@ async def planned(reading: AgentReading, now: datetime | None) -> Planned | None
     found = await _all_of(reading, space, agent)
     plan = planning.plan(found, at, configured, unfinished=ordinal if unfinished else None)
     payloads = planning.payloads(plan, now=at, ordinal=ordinal, settings=configured)
-    return Planned(plan, payloads, ordinal, at, unfinished)
+    return PlannedConsolidation(plan, payloads, ordinal, at, unfinished)
 
 
 async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
@@ -233,7 +233,7 @@ async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
     return found
 
 
-async def archived(reading: AgentReading, ids: Sequence[str]) -> list[EntryRow]:
+async def find_archived(reading: AgentReading, ids: Sequence[str]) -> list[EntryRow]:
     """Those of the entries that `agent` owns and that are archived, in the order in which they were retained."""
     space, agent = reading.space, reading.agent
     found = await entries_by_id(reading, space, ids)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from recallog.access import MemoryAccess
 from recallog.models.tiers import queries, summary
-from recallog.models.tiers.queries import Planned
+from recallog.models.tiers.queries import PlannedConsolidation
 from recallog.operations.parameters import At
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event
@@ -14,7 +14,7 @@ from recallog_schemas.models.tiers.triggers import CONSOLIDATION, SUMMARY, conso
 PLAN = "memory.consolidated"
 
 
-def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
+def events_of(space: str, agent: str, planned: PlannedConsolidation) -> list[Event]:
     """The events that record a plan. Their cause is its trigger: they set no clock."""
     trigger = consolidation_of(space, agent, planned.ordinal)
     return [
@@ -23,7 +23,7 @@ def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
     ]
 
 
-class Consolidation(Reactor):
+class ConsolidationReactor(Reactor):
     """Answers `consolidation.due` with the parts of a plan, at least one: a plan that changes nothing is one too."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({CONSOLIDATION})
@@ -34,7 +34,7 @@ class Consolidation(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         await self._access.publish_reads()
-        planned = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.planned, None)
+        planned = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.plan_consolidation, None)
         if planned is None:
             return None
         events = events_of(trigger.space, trigger.agent, planned)
@@ -42,7 +42,7 @@ class Consolidation(Reactor):
         return events if events[0].causation_id == trigger.id else None
 
 
-class Summaries(Reactor):
+class SummaryReactor(Reactor):
     """Answers `summary.due` with one entry without a tier, which names what it summarises as its sources.
 
     Its importance is the highest of theirs, and it costs nothing: nobody asked for it. Unless the space shared all of
@@ -57,13 +57,13 @@ class Summaries(Reactor):
         self._access = access
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
-        rows = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.archived, trigger.entries)
+        rows = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.find_archived, trigger.entries)
         trigger.read.update(offset for row in rows for offset in (row.offset, row.since))
         if len(rows) < 2:
             return []
         left = {row.id for row in rows}
         payload = {
-            "text": summary.summarized([(row.text, row.importance) for row in rows]),
+            "text": summary.summarize_texts([(row.text, row.importance) for row in rows]),
             "type": "summary",
             "importance": max(row.importance for row in rows),
             "sources": [id_ for id_ in trigger.entries if id_ in left],

@@ -47,7 +47,7 @@ Order = Callable[[EntryInTier], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSimilar:
     """Which entries are wanted: the first `limit` in `tiers` whose similarity is not below `least`, in `order`."""
 
     tiers: Sequence[str]
@@ -58,7 +58,7 @@ class Wanted:
     """The filter of fields."""
 
 
-async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[EntryInTier]:
+async def similar(reading: AgentReading, text: str, wanted: WantedSimilar) -> list[EntryInTier]:
     """The live entries that are wanted, that the agent may read, and that are similar to `text`.
 
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and entries
@@ -82,7 +82,9 @@ async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[Entr
     return sorted(found, key=order)
 
 
-async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: Wanted) -> list[EntryInTier]:
+async def _candidates(
+    reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: WantedSimilar
+) -> list[EntryInTier]:
     """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
     space, agent, tiers, limit = reading.space, reading.agent, wanted.tiers, wanted.limit
     visible = RecallQuery.create(space, agent, "", reading.as_of).visible()
@@ -123,7 +125,7 @@ async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vector
     return [*(each for each in found if each.row.offset in stored), *await _exactly(index, asked, unknown)]
 
 
-def _has_fields(row: EntryRow, wanted: Wanted) -> bool:
+def _has_fields(row: EntryRow, wanted: WantedSimilar) -> bool:
     return wanted.has_fields is None or entry_reading.has_fields(row, wanted.has_fields)
 
 
@@ -141,11 +143,11 @@ async def _exactly(index: IndexSnapshot, asked: Vectors, found: Sequence[EntryIn
 
 def _is_long(entry: EntryInTier) -> bool:
     """Whether the text has several passages: embedding all of them again would take too long."""
-    return len(passages.embedded(entry.row.text)) > 1
+    return len(passages.select_embedded(entry.row.text)) > 1
 
 
 def _passages(text: str) -> list[str]:
-    return [text[start:end] for start, end in passages.embedded(text)]
+    return [text[start:end] for start, end in passages.select_embedded(text)]
 
 
 def _key(space: str, owner: str, offset: int) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ _SHOWN = 3
 _BETWEEN = " · "
 
 
-def summarized(texts: Sequence[tuple[str, float]]) -> str:
+def summarize_texts(texts: Sequence[tuple[str, float]]) -> str:
     """`texts` with their importance, oldest first, in at most `tiers_limits.SUMMARY_CHARS_MAX` characters.
 
     "N memories: " and the first sentences of the three most important, of equally important ones the newer, oldest

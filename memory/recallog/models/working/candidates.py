@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from recallog.models.working.blocks import WORKING, content_of, rows_of
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.sources import Asked, CandidateSource, PlainText, Shown
+from recallog.retrieval.sources import CandidateSource, PlainText, ShownText, SourceQuery
 from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.long_term.linking import NORMAL
 from recallog_projections.tables import RowKey
@@ -26,7 +26,7 @@ class BlockCandidates(CandidateSource):
     def rows(self, query: RecallQuery) -> Iterable[RowKey]:
         return [RowKey(settings.AGENTS.name, query.space, query.agent)]
 
-    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[PlainText]:
+    async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[PlainText]:
         space, agent = asked.query.space, asked.query.agent
         own = asked.snapshot.row(settings.AGENTS, space, agent)
         set_to = None if own is None or own.working is None else WorkingSettings.model_validate(own.working)
@@ -39,7 +39,7 @@ class BlockCandidates(CandidateSource):
 
         return await asked.reading.steady(read)
 
-    def shown(self, text: PlainText) -> Shown:
+    def show(self, text: PlainText) -> ShownText:
         """The block as the event that would retain it."""
         digest = hashlib.blake2b(f"{text.owner}\n{text.details}".encode(), digest_size=16).hexdigest()
         event = Event(
@@ -58,7 +58,7 @@ class BlockCandidates(CandidateSource):
                 "source": f"{text.owner}_working_memory",
             },
         )
-        return Shown(event, text.text, text.offset)
+        return ShownText(event, text.text, text.offset)
 
 
 SOURCE = BlockCandidates()

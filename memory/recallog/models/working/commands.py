@@ -7,7 +7,7 @@ from recallog.commands.command import Reasons
 from recallog.models import working
 from recallog.models.items import commands as changes
 from recallog.models.items import queries
-from recallog.models.items.commands import Address
+from recallog.models.items.commands import ItemAddress
 from recallog.models.working.blocks import WORKING, rows_of
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
@@ -23,10 +23,10 @@ _TRIES = 50
 """How often a reader tries to drain a queue. It loses a try to one that was faster, of two readers every other time."""
 
 
-def address(space: str, agent: str, label: str, session: str | None) -> Address:
+def address(space: str, agent: str, label: str, session: str | None) -> ItemAddress:
     """The address of a block, or of a key of a scratchpad."""
     namespace = WORKING if session is None else items.session_namespace(session)
-    return Address(space, agent, namespace, label, argument="content", key_argument="label")
+    return ItemAddress(space, agent, namespace, label, argument="content", key_argument="label")
 
 
 async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:
@@ -58,8 +58,8 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
         row = before.get(label)
         return None if base is None else row.version if row is not None else 0
 
-    def at(label: str) -> Address:
-        return Address(space, agent, WORKING, label, argument="text")
+    def at(label: str) -> ItemAddress:
+        return ItemAddress(space, agent, WORKING, label, argument="text")
 
     events = [
         *(changes.event(at(label), "deleted", base=based_on(label)) for label in deleted),
@@ -75,7 +75,7 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
 
 async def drain(access: MemoryAccess, space: str, agent: str, session: str, key: str) -> Drained:
     """Take all elements of a queue: each is taken once, by whichever reader is the first in the ledger."""
-    queue = Address(space, agent, items.session_namespace(session), key)
+    queue = ItemAddress(space, agent, items.session_namespace(session), key)
     for _ in range(_TRIES):
         found = await access.of_agent(space, agent, At(), queries.get, queue.namespace, key)
         if found.item is None or found.item.value == []:
@@ -115,7 +115,7 @@ async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequenc
         if reason == items.CONFLICT:
             raise _moved_on(event.agent)
         raise await changes.refusal(
-            access, Address(event.space, event.agent, WORKING, event.payload["key"]), event, reason
+            access, ItemAddress(event.space, event.agent, WORKING, event.payload["key"]), event, reason
         )
 
 

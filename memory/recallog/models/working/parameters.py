@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from recallog.models.items.parameters import SHA256_PATTERN, item_name
-from recallog.operations.parameters import identified
+from recallog.operations.parameters import identifier_of
 from recallog_schemas import limits
 from recallog_schemas.names import IN_NFC
 
@@ -16,8 +16,8 @@ Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; defau
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
-PadSession = Annotated[str, identified("Session of the scratchpad."), IN_NFC]
-OnePadSession = Annotated[str | None, identified("Session of the scratchpad; default: working memory."), IN_NFC]
+PadSession = Annotated[str, identifier_of("Session of the scratchpad."), IN_NFC]
+OnePadSession = Annotated[str | None, identifier_of("Session of the scratchpad; default: working memory."), IN_NFC]
 DocumentText = Annotated[str, Field(description="The document: a JSON object of labels and contents.")]
 DocumentBase = Annotated[
     str | None,

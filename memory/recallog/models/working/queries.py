@@ -17,7 +17,7 @@ from recallog_projections.views.settings import AgentSettings
 from recallog_schemas.kinds import WorkingSettings
 from recallog_schemas.models.working.views import Block, BlocksView, WorkingDocument, WorkingText
 from recallog_schemas.timestamps import moment_of
-from recallog_schemas.views import indented, one_line
+from recallog_schemas.views import indent_lines, one_line
 
 _HEADING = "## Working Memory"
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
@@ -50,7 +50,7 @@ async def render(reading: AgentReading, labels: Sequence[str] | None) -> Working
 
     async def read(reads: AgentReading) -> WorkingText:
         snapshot, found = await rows_of(reads, space, agent, WORKING, labels)
-        text = f"{_HEADING}\n{_shown(found)}" if found else ""
+        text = f"{_HEADING}\n{_format_blocks(found)}" if found else ""
         return WorkingText(**await of_agent(reads, snapshot), text=text)
 
     return await reading.steady(read)
@@ -82,10 +82,10 @@ def document_text(contents: Mapping[str, Any]) -> str:
     return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
-def _shown(found: Mapping[str, ItemRow]) -> str:
+def _format_blocks(found: Mapping[str, ItemRow]) -> str:
     """Blocks with their labels as headings. Contents are indented, so that none of their lines looks like a heading or
     like another section of a prompt."""
-    return "\n".join(f"### {one_line(label)}\n{indented(content_of(row))}" for label, row in found.items())
+    return "\n".join(f"### {one_line(label)}\n{indent_lines(content_of(row))}" for label, row in found.items())
 
 
 def cut(text: str, bytes_max: int) -> str:
@@ -139,7 +139,7 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
         return f"(empty; what you write to {agent}_working_memory is shown here in every turn)"
     if set_to.structured:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
-    return cut(_shown(found), set_to.max_bytes)
+    return cut(_format_blocks(found), set_to.max_bytes)
 
 
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:

@@ -13,12 +13,12 @@ from recallog.reading.read_session import ReadSession
 from recallog.retrieval import by_index, by_words
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery, query_terms
-from recallog.retrieval.sources import Asked, CandidateSource, Found, PlainText, Shown
+from recallog.retrieval.sources import CandidateSource, PlainText, ShownText, SourceQuery, SourceResult
 from recallog_projections.index.documents import text_key
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
-from recallog_projections.models.workspace.chunks import Chunk
+from recallog_projections.models.workspace.chunks import DocumentChunk
 from recallog_projections.models.workspace.documents import KIND, TYPE, chunks_of
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event
@@ -39,19 +39,19 @@ class _Place(NamedTuple):
     """The key of its document."""
     offset: int
     """The offset of the last change of its document."""
-    chunk: Chunk
+    chunk: DocumentChunk
 
 
 class ChunkCandidates(CandidateSource):
     """Finds chunks, which the index has in a space of their own."""
 
-    async def find(self, asked: Asked, idf: Mapping[str, float]) -> Found:
+    async def find(self, asked: SourceQuery, idf: Mapping[str, float]) -> SourceResult:
         """The chunks that the index found, and others of documents that it does not have as they are now, or were
         then. The index does not know the events that show chunks: with a filter of fields, words alone are compared."""
         query, processed = asked.query, asked.snapshot.processed
         index = asked.index if query.has_fields is None else None
         if not query.documents:
-            return Found(idf=idf)
+            return SourceResult(idf=idf)
         candidates: list[Candidate] = []
         chunks: list[PlainText] = []
         beyond, words = -1, query_terms(query.text, ())  # a document may name an agent without being a memory of it
@@ -71,9 +71,9 @@ class ChunkCandidates(CandidateSource):
             candidates += newer.candidates
             chunks += others
             idf = {**newer.idf, **idf}  # of memories, names of agents are not terms
-        return Found(candidates, chunks, idf)
+        return SourceResult(candidates, chunks, idf)
 
-    def shown(self, text: PlainText) -> Shown:
+    def show(self, text: PlainText) -> ShownText:
         """The chunk as the event that would put it alone in place of its document."""
         key, offset, chunk = text.details
         event = Event.model_construct(
@@ -84,13 +84,13 @@ class ChunkCandidates(CandidateSource):
             at=moment_of(text.at),
             payload={"namespace": list(fact_blocks.WORKSPACE), "key": key, "value": chunk.lines},
         )
-        return Shown(event, text.text, offset, (chunk.first, chunk.last))
+        return ShownText(event, text.text, offset, (chunk.first, chunk.last))
 
 
 SOURCE = ChunkCandidates()
 
 
-async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[PlainText]]:
+async def _present(asked: SourceQuery, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[PlainText]]:
     """Those of the candidates that documents of the agent have, and their chunks."""
     space, agent = asked.query.space, asked.query.agent
     by_path: dict[str, list[Candidate]] = {}
@@ -110,7 +110,7 @@ async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[
     return kept, found
 
 
-async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
+async def _newest(asked: SourceQuery, beyond: int) -> list[PlainText]:
     """The chunks of the documents of the agent that have changed after the offset `beyond`, of the newest first, at
     most `workspace_limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
     prefix = items.newest_prefix(fact_blocks.WORKSPACE)
@@ -137,7 +137,7 @@ async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
 
 
 def _passes(query: RecallQuery, chunk: PlainText) -> bool:
-    return query.has_fields is None or query.has_fields(SOURCE.shown(chunk).event)
+    return query.has_fields is None or query.has_fields(SOURCE.show(chunk).event)
 
 
 def _is_document(path: str) -> bool:
@@ -164,7 +164,7 @@ def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[Plai
     ]
 
 
-def _id_of(key: str, chunk: Chunk) -> str:
+def _id_of(key: str, chunk: DocumentChunk) -> str:
     """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
     document = f"{'/'.join(fact_blocks.WORKSPACE)}/{key}"
     if len(document) > _NAMED_CHARS_MAX:

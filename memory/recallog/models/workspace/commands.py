@@ -13,13 +13,13 @@ from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.models.items import commands as changes
-from recallog.models.items.commands import Address
+from recallog.models.items.commands import ItemAddress
 from recallog.models.items.queries import row_key
 from recallog.models.workspace import deciding
 from recallog.models.workspace import folder as folders
-from recallog.models.workspace.folder import State, Unfit
+from recallog.models.workspace.folder import FolderState, Unfit
 from recallog.operations.parameters import At
-from recallog.reading.read_session import Page
+from recallog.reading.read_session import RowPage
 from recallog.reading.readings import AgentReading, SpaceReading
 from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.models.items import fact_blocks
@@ -62,7 +62,7 @@ class _Report:
         self.unchanged += 1
         self.common[key] = digest
 
-    def fields(self, state: State, folder: Path) -> dict[str, Any]:
+    def fields(self, state: FolderState, folder: Path) -> dict[str, Any]:
         return {
             "space": state.space,
             "agent": state.agent,
@@ -88,7 +88,7 @@ async def import_folder(
 ) -> WorkspaceImport:
     """Put the files of a folder into the workspace of an agent, as far as they have another text."""
     found = await asyncio.to_thread(folders.files, folder)
-    state = await asyncio.to_thread(State.read, folder, space, agent)
+    state = await asyncio.to_thread(FolderState.read, folder, space, agent)
     report, position = _Report(left_out=found.left_out), None
     known = {key: (row.sha256, row.version) async for key, row in _documents(access, space, agent)}
     for part in _parts(found.keys):
@@ -99,12 +99,12 @@ async def import_folder(
             if decision == "same":
                 report.is_equal(key, digest)
             elif decision == "write" or overwrite:
-                address = Address(space, agent, fact_blocks.WORKSPACE, key)
+                address = ItemAddress(space, agent, fact_blocks.WORKSPACE, key)
                 events.append(changes.event(address, "put", value=text, base=version))
             else:
                 report.leave_out(key, Unfit(decision, _WHY["deleted" if document is None else decision]))
         if events:
-            position = await _published(access, events, report)
+            position = await _publish_documents(access, events, report)
     await asyncio.to_thread(_keep, state, folder, report)
     return WorkspaceImport(**report.fields(state, folder), position=position)
 
@@ -114,22 +114,22 @@ async def export_folder(
 ) -> WorkspaceExport:
     """Write the documents of an agent's workspace to files, as far as these have another text."""
 
-    async def known(reading: AgentReading) -> bool:
+    async def is_known(reading: AgentReading) -> bool:
         snapshot = await snapshot_of(reading)
         return (await of_agent(reading, snapshot))["known"]
 
     if folder.exists() and not folder.is_dir():
         raise InvalidArgument(f"folder: {folder} is not a folder", path="folder", rule="folder")
-    state = await asyncio.to_thread(State.read, folder, space, agent)
+    state = await asyncio.to_thread(FolderState.read, folder, space, agent)
     report = _Report()
     async for key, row in _documents(access, space, agent):
         await asyncio.to_thread(_export, folder, key, row, state, report, overwrite=overwrite)
     if report.new or report.changed or report.unchanged:
         await asyncio.to_thread(_keep, state, folder, report)
-    return WorkspaceExport(**report.fields(state, folder), known=await access.of_agent(space, agent, At(), known))
+    return WorkspaceExport(**report.fields(state, folder), known=await access.of_agent(space, agent, At(), is_known))
 
 
-def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report, *, overwrite: bool) -> None:
+def _export(folder: Path, key: str, row: ItemRow, state: FolderState, report: _Report, *, overwrite: bool) -> None:
     text = items.value_of(row)
     try:
         if not isinstance(text, str):
@@ -148,7 +148,7 @@ def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report,
         report.leave_out(key, unfit)
 
 
-async def _published(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
+async def _publish_documents(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
     rows = [row_key(each.space, each.agent, fact_blocks.WORKSPACE, each.payload["key"]) for each in events]
     verdict = await changes.JUDGE.publish(access, events, rows)
     for event, reasons in zip(events, verdict.reasons, strict=True):
@@ -175,13 +175,13 @@ def _texts(folder: Path, keys: Sequence[str], report: _Report) -> dict[str, str]
     return found
 
 
-def _keep(state: State, folder: Path, report: _Report) -> None:
+def _keep(state: FolderState, folder: Path, report: _Report) -> None:
     """Note what both sides have in common; what was left out has in common what it had before."""
     documents: Mapping[str, str] = {**state.documents, **report.common}
     if documents == state.documents:
         return
     try:
-        State(state.space, state.agent, documents).write(folder)
+        FolderState(state.space, state.agent, documents).write(folder)
     except Unfit as unfit:
         report.leave_out(folders.STATE, unfit)
 
@@ -191,7 +191,7 @@ async def _documents(access: MemoryAccess, space: str, agent: str) -> AsyncItera
     prefix, after = items.prefix_of(fact_blocks.WORKSPACE), None
     while True:
 
-        async def page(reading: SpaceReading, after: str | None = after) -> Page[ItemRow]:
+        async def page(reading: SpaceReading, after: str | None = after) -> RowPage[ItemRow]:
             return await reading.page(items.ROWS, space, agent, prefix=prefix, after=after, limit=_PART_DOCUMENTS)
 
         found = await access.of_space(space, At(), page)

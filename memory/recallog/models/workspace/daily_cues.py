@@ -49,7 +49,7 @@ _CUES: dict[Speaker, dict[Language, _Cues]] = {
 
 def line_of(speaker: Speaker, text: str, language: CueLanguage = "cue") -> str | None:
     """The line that a message becomes, as a bullet; None if it has no cue. Of two languages, the first cue decides."""
-    quoted, cues = _quoted(speaker, text), _CUES[speaker]
+    quoted, cues = _quote_message(speaker, text), _CUES[speaker]
     found = {each: cue.start() for each, one in cues.items() if (cue := one.pattern.search(quoted)) is not None}
     if not found:
         return None
@@ -57,7 +57,7 @@ def line_of(speaker: Speaker, text: str, language: CueLanguage = "cue") -> str |
     return f"- {cues[spoken].label}: {quoted}"
 
 
-def _quoted(speaker: Speaker, text: str) -> str:
+def _quote_message(speaker: Speaker, text: str) -> str:
     """What a line quotes of a message; the cue must be in it; "" if the message is too short."""
     text = text.strip()
     if speaker == "user":

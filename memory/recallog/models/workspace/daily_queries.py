@@ -22,7 +22,7 @@ _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 _SPEAKERS = frozenset({USER, ASSISTANT})
 
 
-class Session(NamedTuple):
+class DailySession(NamedTuple):
     """What a daily log is written from."""
 
     said: Mapping[int, Event]
@@ -31,22 +31,22 @@ class Session(NamedTuple):
     """The language of the lines."""
 
 
-async def session_of(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> Session:
+async def session_of(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> DailySession:
     """What a daily log is written from: of a conversation, what was said between two offsets.
 
     Messages that were taken out of the conversation are left out.
     """
 
-    async def read(session: AgentReading) -> Session:
+    async def read(session: AgentReading) -> DailySession:
         configured = RowKey(settings.AGENTS.name, conversation.space, conversation.agent)
         snapshot = await session.snapshot([configured])
         language = daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language
-        return Session(await _newest_said(session, conversation, since, until), language)
+        return DailySession(await _newest_said(session, conversation, since, until), language)
 
     return await reading.steady(read)
 
 
-async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) -> Session:
+async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) -> DailySession:
     """What the daily log of a trigger's agent is written from."""
     of = ConversationKey(trigger.space, trigger.agent, session)
     return await access.of_agent(trigger.space, trigger.agent, At(), session_of, of, trigger.since, trigger.offset)
@@ -65,15 +65,15 @@ async def _newest_said(
         if row.offset < until and row.role in _SPEAKERS:
             rows.append(row)
         if len(rows) == most:
-            found += await _said(reading, conversation, rows)
+            found += await _find_spoken(reading, conversation, rows)
             rows = []
             if len(found) >= most:
                 break
-    found += await _said(reading, conversation, rows)
+    found += await _find_spoken(reading, conversation, rows)
     return dict(found[:most][::-1])
 
 
-async def _said(
+async def _find_spoken(
     reading: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> list[tuple[int, Event]]:
     """The events of `rows` in which somebody says something: not those that only call tools."""

@@ -41,7 +41,7 @@ class Unfit(Exception):
 
 
 @dataclass(slots=True)
-class Found:
+class FolderFiles:
     """The files below a folder."""
 
     keys: list[str] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Found:
 
 def left_out(key: str, unfit: Unfit) -> FileLeftOut:
     """What a report says of a file or a document that is left out."""
-    return FileLeftOut(path=_shown(key), rule=unfit.rule, reason=unfit.reason)
+    return FileLeftOut(path=_show_key(key), rule=unfit.rule, reason=unfit.reason)
 
 
-def files(folder: Path) -> Found:
+def files(folder: Path) -> FolderFiles:
     """The files of a folder. Raises `InvalidArgument` if there is no such folder, or if it has too many files."""
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise InvalidArgument(f"folder: {folder} {what}", path="folder", rule="folder")
-    found = Found()
-    for key, unfit in _walked(folder, ""):
+    found = FolderFiles()
+    for key, unfit in _walk_files(folder, ""):
         if unfit is not None:
             found.left_out.append(left_out(key, unfit))
         else:
@@ -82,7 +82,7 @@ def text_of(folder: Path, key: str) -> str:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             data = file.read(limits.ITEM_VALUE_BYTES_MAX + 1)
     except OSError as error:
-        raise _failed(error) from None
+        raise _make_unfit(error) from None
     if len(data) > limits.ITEM_VALUE_BYTES_MAX:
         raise Unfit("too_large", f"has more than {limits.ITEM_VALUE_BYTES_MAX:,} bytes, the limit of a document")
     try:
@@ -109,7 +109,7 @@ def digest_of(folder: Path, key: str) -> str | None:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise _failed(error) from None
+        raise _make_unfit(error) from None
 
 
 def write(folder: Path, key: str, text: str) -> None:
@@ -119,11 +119,11 @@ def write(folder: Path, key: str, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, text.encode())
     except OSError as error:
-        raise _failed(error) from None
+        raise _make_unfit(error) from None
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FolderState:
     """What a folder and the workspace of an agent had in common at the last import or export."""
 
     space: str
@@ -132,7 +132,7 @@ class State:
     """By key: the SHA-256 of the text."""
 
     @classmethod
-    def read(cls, folder: Path, space: str, agent: str) -> "State":
+    def read(cls, folder: Path, space: str, agent: str) -> "FolderState":
         """The state of the folder; an empty one if it was never exchanged with this agent, or cannot be read."""
         with suppress(OSError, ValueError, RecursionError):
             known = json.loads((folder / STATE).read_bytes())
@@ -148,16 +148,16 @@ class State:
         try:
             _replace(folder / STATE, json.dumps(known, indent=1).encode() + b"\n")
         except OSError as error:
-            raise _failed(error) from None
+            raise _make_unfit(error) from None
 
 
-def _walked(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
+def _walk_files(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
     """The files below a folder, and what is left out."""
     try:
         with os.scandir(folder / above) as scanned:
             entries = sorted(scanned, key=lambda entry: entry.name)
     except OSError as error:
-        yield above, _failed(error)
+        yield above, _make_unfit(error)
         return
     for entry in entries:
         key = f"{above}{entry.name}"
@@ -166,7 +166,7 @@ def _walked(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
         if unfit := _unfit_name(key) or _unfit_entry(entry):
             yield in_nfc(key), unfit
         elif entry.is_dir(follow_symlinks=False):
-            yield from _walked(folder, f"{key}/")
+            yield from _walk_files(folder, f"{key}/")
         else:
             yield in_nfc(key), None
 
@@ -229,9 +229,9 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _failed(error: OSError) -> Unfit:
+def _make_unfit(error: OSError) -> Unfit:
     return Unfit("failed", f"cannot be read or written: {error.strerror or error}")
 
 
-def _shown(key: str) -> str:
+def _show_key(key: str) -> str:
     return key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -6,7 +6,7 @@ from recallog.access import FacadePart
 from recallog.models import workspace
 from recallog.models.workspace import parameters as workspace_parameters
 from recallog.operations import parameters
-from recallog.operations.facade import checked, operation
+from recallog.operations.facade import check_arguments, operation
 from recallog.operations.operation import GenAi
 from recallog.operations.parameters import At
 from recallog_schemas.models.workspace import limits as workspace_limits
@@ -48,7 +48,7 @@ class Workspace(FacadePart):
         meant = workspace.queries.mode_of(mode)
         return await self._access.of_agent(space, agent, at, workspace.queries.search, query, meant, limit)
 
-    @checked
+    @check_arguments
     async def import_folder(
         self,
         space: parameters.Space,
@@ -69,7 +69,7 @@ class Workspace(FacadePart):
             self._access, space, agent, workspace.commands.folder_of(self._access, folder), overwrite=overwrite
         )
 
-    @checked
+    @check_arguments
     async def export_folder(
         self,
         space: parameters.Space,

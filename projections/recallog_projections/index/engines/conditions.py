@@ -138,7 +138,7 @@ def hit(point: Any) -> Hit:
     return Hit(str(point.id), point.score, point.payload or {}, terms_of(point))
 
 
-def stored(record: Any) -> StoredPoint:
+def make_point(record: Any) -> StoredPoint:
     """The `StoredPoint` of a record of either library."""
     vectors = _vectors(record)
     dense, multilingual = (

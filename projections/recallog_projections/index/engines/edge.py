@@ -47,8 +47,8 @@ from recallog_projections.index.engines.conditions import (
     conditions,
     dense_vectors,
     finds_nothing,
+    make_point,
     spaces,
-    stored,
     terms_of,
     vector_name,
 )
@@ -239,7 +239,7 @@ class EdgeEngine(Engine):
     # The methods below run in the thread.
 
     def _create(self, collection: str, dimension: int, multilingual: bool) -> None:
-        with self._locked():
+        with self._hold_lock():
             path = self._path(collection)
             if path.exists():
                 return
@@ -264,7 +264,7 @@ class EdgeEngine(Engine):
         path = self._path(collection)
         if not path.exists():
             return
-        with self._locked():
+        with self._hold_lock():
             self._delete_leftovers()
             self._close_shard(collection)
             path.rename(self._folder / f"{collection}.dropped")
@@ -281,9 +281,9 @@ class EdgeEngine(Engine):
         self._check_space(FREE_BYTES_MIN)
         found = self._shard(collection)
         found.forget(point.id for point in points)
-        found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
+        found.shard.update(qdrant.UpdateOperation.upsert_points([_convert_point(point) for point in points]))
         for record in found.shard.retrieve([point.id for point in points], False, True):
-            fields = {_VECTORS_CHECKSUM: _vectors_checksum(stored(record))}
+            fields = {_VECTORS_CHECKSUM: _vectors_checksum(make_point(record))}
             found.shard.update(qdrant.UpdateOperation.set_payload([record.id], fields))
         found.unflushed_bytes += sum(map(_size, points))
         if found.unflushed_bytes >= FLUSH_BYTES:
@@ -323,7 +323,7 @@ class EdgeEngine(Engine):
         wanted = None if payload is None else [*payload, *([_VECTORS_CHECKSUM] if vectors else [])]
         with_payload: bool | list[str] = True if wanted is None else wanted or False
         records = shard.retrieve(list(dict.fromkeys(ids)), with_payload, vectors)
-        return {str(record.id): _checked(stored(record), vectors) for record in records}
+        return {str(record.id): _strip_check(make_point(record), vectors) for record in records}
 
     def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[StoredPoint]:
         shard = self._shard(collection).shard
@@ -331,7 +331,7 @@ class EdgeEngine(Engine):
         more = 0 if after is None else 1
         request = qdrant.ScrollRequest(offset=after, limit=limit + more, with_payload=True, with_vector=vectors)
         records, _ = shard.scroll(request)
-        return [_checked(stored(record), vectors) for record in records if str(record.id) != after][:limit]
+        return [_strip_check(make_point(record), vectors) for record in records if str(record.id) != after][:limit]
 
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
         found = self._shard(collection)
@@ -380,13 +380,13 @@ class EdgeEngine(Engine):
             return found
         self._close_shard(collection)
         if inode == -1:
-            raise self._lost(collection)
+            raise self._make_lost_error(collection)
         self._check_space(OPENING_BYTES_MIN)
         try:
-            shard = _loaded(path)
+            shard = _load_shard(path)
         except IndexDamaged as error:
             self._set_aside(collection, str(error))
-            raise self._lost(collection) from error
+            raise self._make_lost_error(collection) from error
         private_files.restrict(path)
         opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), limits.KEPT_POINTS_BYTES))
         self._open[collection] = opened
@@ -394,7 +394,7 @@ class EdgeEngine(Engine):
             _read_ahead(path / "segments")
         return opened
 
-    def _lost(self, collection: str) -> IndexLost:
+    def _make_lost_error(self, collection: str) -> IndexLost:
         cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"
         return IndexLost(f"{cause}; it is rebuilt. Try again")
 
@@ -413,10 +413,10 @@ class EdgeEngine(Engine):
         return self._folder / collection
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         private_files.make_folder(self._folder)
         try:
-            with private_files.locked(self._folder / ".lock", limits.DEADLINE_SECONDS):
+            with private_files.hold_lock(self._folder / ".lock", limits.DEADLINE_SECONDS):
                 yield
         except private_files.LockHeld as error:
             raise IndexUnavailable(
@@ -446,7 +446,7 @@ def _is_of_system(error: BaseException) -> bool:
     return any(part in str(error).lower() for part in _NOT_DAMAGE)
 
 
-def _loaded(path: Path) -> qdrant.EdgeShard:
+def _load_shard(path: Path) -> qdrant.EdgeShard:
     """The opened shard. Raises `IndexDamaged` if its files are damaged, else `IndexUnavailable`."""
     try:
         return qdrant.EdgeShard.load(str(path))
@@ -542,12 +542,12 @@ def _size(point: Point) -> int:
     return vectors + sum(len(value) for value in point.payload.values() if isinstance(value, str))
 
 
-def _written(point: Point) -> qdrant.Point:
+def _convert_point(point: Point) -> qdrant.Point:
     vectors = {"terms": _sparse_vector(point.sparse), **dense_vectors(point)}
     return qdrant.Point(point.id, vectors, dict(point.payload))
 
 
-def _checked(point: StoredPoint, vectors: bool) -> StoredPoint:
+def _strip_check(point: StoredPoint, vectors: bool) -> StoredPoint:
     """The point without the field of this adapter; if it was read with its vectors, with what is wrong with them.
 
     A point has no checksum if its writing was interrupted: its commit is repeated.
@@ -604,7 +604,7 @@ def _answers(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[list[q
     points, and 15 ms more to check who may see them.
     """
     filters = _Filters()
-    narrowed = _narrowed(shard, searches)
+    narrowed = _narrow_searches(shard, searches)
     answers = _query(shard, [_request(search, filters) for search in narrowed])
     again = [
         number
@@ -616,7 +616,7 @@ def _answers(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[list[q
     return answers
 
 
-def _narrowed(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Search]:
+def _narrow_searches(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Search]:
     """The searches, those by vector restricted to the nearest points of their spaces.
 
     Searches for one vector, as for the entries of each tier, share these points: all points are scored once.

@@ -66,7 +66,7 @@ class KeptPoints:
                 self._points.move_to_end(id_)
         if missing:
             for id_, payload, sparse in self._read(list(missing), sorted(self._fields)):
-                found[id_] = self._points[id_] = kept = self._kept(payload, sparse)
+                found[id_] = self._points[id_] = kept = self._keep_point(payload, sparse)
                 self.size_bytes += kept.size_bytes
             while self.size_bytes > self._bytes_max:
                 self.size_bytes -= self._points.popitem(last=False)[1].size_bytes
@@ -79,7 +79,7 @@ class KeptPoints:
             if (point := self._points.pop(id_, None)) is not None:
                 self.size_bytes -= point.size_bytes
 
-    def _kept(self, payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
+    def _keep_point(self, payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
         """A point in a form that takes little memory: short texts, most of which many points share, exist once."""
         if len(self._texts) >= _SHARED_TEXTS:
             self._texts.clear()

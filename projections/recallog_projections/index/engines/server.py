@@ -30,7 +30,7 @@ from recallog_projections.index.engines.conditions import (
     dense_vectors,
     finds_nothing,
     hit,
-    stored,
+    make_point,
     vector_name,
 )
 from recallog_projections.index.engines.engine import (
@@ -106,7 +106,7 @@ class ServerEngine(Engine):
         self._prefix = f"{prefix}."
         self._secret = ""
         if client is None:
-            client = self._connected(url)
+            client = self._connect(url)
         else:
             self._address = url
         self._client = client
@@ -123,7 +123,7 @@ class ServerEngine(Engine):
             reason_of=str,
         )
 
-    def _connected(self, url: str) -> AsyncQdrantClient:
+    def _connect(self, url: str) -> AsyncQdrantClient:
         try:
             parsed = urlsplit(url)
             options = parse_qs(parsed.query, strict_parsing=True) if parsed.query else {}
@@ -148,7 +148,7 @@ class ServerEngine(Engine):
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
-        version = await self._checked()
+        version = await self._check_version()
         if not await self._write(lambda: self._client.collection_exists(name)):
             try:
                 parameters = _parameters(dimension, version, multilingual=multilingual)
@@ -197,7 +197,7 @@ class ServerEngine(Engine):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         name = self._name(collection)
-        await self._checked()
+        await self._check_version()
         if name not in self._complete:
             await self._create_missing_indexes(name)
         if not points:
@@ -207,7 +207,7 @@ class ServerEngine(Engine):
 
     async def delete(self, collection: str, ids: Collection[str]) -> None:
         name = self._name(collection)
-        await self._checked()
+        await self._check_version()
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             await self._require(name)
@@ -217,7 +217,7 @@ class ServerEngine(Engine):
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
-        await self._checked()
+        await self._check_version()
         await self._request_missing_indexes(name)
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [_request(searches[number]) for number in numbers]
@@ -238,7 +238,7 @@ class ServerEngine(Engine):
         wanted = list(dict.fromkeys(ids))
         run = self._write if vectors else self._run  # only builders need the vectors
         records = await run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
-        return {str(record.id): stored(record) for record in records}
+        return {str(record.id): make_point(record) for record in records}
 
     async def scroll(
         self, collection: str, after: str | None, limit: int, *, vectors: bool = False
@@ -249,7 +249,7 @@ class ServerEngine(Engine):
         records, _ = await self._write(
             lambda: self._client.scroll(name, limit=more, offset=after, with_payload=True, with_vectors=vectors)
         )
-        return [stored(record) for record in records if str(record.id) != after][:limit]
+        return [make_point(record) for record in records if str(record.id) != after][:limit]
 
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
         name = self._name(collection)
@@ -276,9 +276,9 @@ class ServerEngine(Engine):
     async def _require(self, name: str) -> None:
         """Raises `IndexLost` if the collection does not exist, for calls that send no other request."""
         if not await self._run(lambda: self._client.collection_exists(name)):
-            raise self._lost()
+            raise self._make_lost_error()
 
-    async def _checked(self) -> tuple[int, int]:
+    async def _check_version(self) -> tuple[int, int]:
         """The server's version, requested once. Raises `SettingsError` if it is too old."""
         if self._version is None:
             reported = (await self._run(self._client.info)).version
@@ -332,7 +332,7 @@ class ServerEngine(Engine):
             ) from error
         except ValueError as error:
             if re.fullmatch(r"Collection \S+ not found", str(error)):  # the client's local mode
-                raise self._lost() from error
+                raise self._make_lost_error() from error
             raise IndexUnavailable(
                 f"the server at {self._address} is not a Qdrant: check that the address is right"
             ) from error
@@ -340,14 +340,14 @@ class ServerEngine(Engine):
     def _translated_error(self, error: UnexpectedResponse) -> IndexUnavailable:
         text = self._safe(error.content.decode(errors="replace"))
         if error.status_code == 404 and "doesn't exist" in text:
-            return self._lost()
+            return self._make_lost_error()
         if error.status_code in (401, 403):
             return IndexUnavailable(
                 f"the Qdrant at {self._address} refuses the API key, or needs one: give it as ?api_key=…"
             )
         return IndexUnavailable(f"the Qdrant at {self._address} answers {error.status_code}: {text[:300]}; see its log")
 
-    def _lost(self) -> IndexLost:
+    def _make_lost_error(self) -> IndexLost:
         return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is rebuilt. Try again")
 
     def _safe(self, text: str) -> str:
@@ -402,13 +402,13 @@ def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
         if part and part_bytes + size > UPSERT_BYTES:
             yield part
             part, part_bytes = [], 0
-        part.append(_written(point))
+        part.append(_convert_point(point))
         part_bytes += size
     if part:
         yield part
 
 
-def _written(point: Point) -> qdrant.PointStruct:
+def _convert_point(point: Point) -> qdrant.PointStruct:
     vectors = {"terms": _sparse_vector(point.sparse), **dense_vectors(point)}
     return qdrant.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
 

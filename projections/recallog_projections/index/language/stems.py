@@ -146,7 +146,7 @@ def _stop_words(word: Word, language: str) -> frozenset[str]:
 def _between_function_words(word: Word) -> Iterator[Word]:
     aligned = len(word.folded) == word.end - word.start
     first = 0
-    cuts = [found.span() for found in stop_words.unspaced().finditer(word.folded)]
+    cuts = [found.span() for found in stop_words.compile_unspaced().finditer(word.folded)]
     for cut, after in [*cuts, (len(word.folded), 0)]:
         if cut > first:
             start, end = (word.start + first, word.start + cut) if aligned else (word.start, word.end)

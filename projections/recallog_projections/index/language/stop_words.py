@@ -91,7 +91,7 @@ def single_characters() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def unspaced() -> re.Pattern[str]:
+def compile_unspaced() -> re.Pattern[str]:
     """The function words of scripts without spaces, the longest first; kana particles between other characters."""
     found = {word for language in _UNSPACED for word in stop_words(language) if len(word) > 1}
     alternatives = "|".join(map(re.escape, sorted(found, key=lambda word: (-len(word), word))))

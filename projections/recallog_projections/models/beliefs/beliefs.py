@@ -26,7 +26,7 @@ class BeliefRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 BELIEFS = Log("beliefs", BeliefRow, beliefs_limits.BELIEFS_KEPT)
 
 
-class Beliefs:
+class BeliefsProjection:
     """Fold of `agent.reflected` into one log per agent."""
 
     name: ClassVar[str] = "beliefs"

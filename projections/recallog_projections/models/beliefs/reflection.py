@@ -146,11 +146,11 @@ class _Fold:
         if event.kind == "agent.configured":
             if "reflection_threshold" not in event.payload:
                 return
-            agent = _configured(agent, event.payload["reflection_threshold"], own, self._shared, record.offset)
+            agent = _apply_threshold(agent, event.payload["reflection_threshold"], own, self._shared, record.offset)
         elif record.reached:
             named = triggers.named_by(event)
             if named is None or named.ordinal >= agent.ordinal:
-                agent = _answered(agent, own, self._shared, record.offset)
+                agent = _apply_answer(agent, own, self._shared, record.offset)
             elif event.kind == "agent.reflected":
                 agent = msgspec.structs.replace(agent, passed=agent.passed + 1)
         else:
@@ -158,11 +158,11 @@ class _Fold:
         _put(rows, event.space, event.agent, before, msgspec.structs.replace(agent, due_at=agent.falls_due_at(own)))
 
 
-def _answered(agent: Agent, own: int, shared: int, offset: int) -> Agent:
+def _apply_answer(agent: Agent, own: int, shared: int, offset: int) -> Agent:
     return Agent(agent.threshold, agent.ordinal + 1, offset, own, shared, crossing=agent.threshold)
 
 
-def _configured(agent: Agent, threshold: int | None, own: int, shared: int, offset: int) -> Agent:
+def _apply_threshold(agent: Agent, threshold: int | None, own: int, shared: int, offset: int) -> Agent:
     """The agent with another threshold. A trigger that is pending before and after does not change."""
     was_due = agent.is_due(own, shared)
     changed = msgspec.structs.replace(agent, threshold=threshold)

@@ -162,10 +162,10 @@ def key_of(offset: int) -> str:
 
 def dissent_key(confidence: float, offset: int) -> str:
     """The key of a dissent: the highest confidence sorts first, and of equal ones the newest."""
-    return f"{_ordered(1.0) - _ordered(confidence):020d}/{limits.INTEGER_MAX - offset:020d}"
+    return f"{_sort_key(1.0) - _sort_key(confidence):020d}/{limits.INTEGER_MAX - offset:020d}"
 
 
-def _ordered(number: float) -> int:
+def _sort_key(number: float) -> int:
     """An integer that sorts like a number of at least 0: its bits."""
     return int.from_bytes(struct.pack(">d", number + 0.0))  # -0.0 + 0.0 is 0.0
 

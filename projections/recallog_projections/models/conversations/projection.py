@@ -32,7 +32,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.due import Due
-from recallog_projections.views.settings import Plans
+from recallog_projections.views.settings import FoldPlans
 from recallog_schemas import Event, Record, limits, triggers
 from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.triggers import COMPACTION
@@ -120,16 +120,16 @@ def _row(rows: Rows, record: Record, session: str, owners: tuple[str, ...]) -> M
     event = record.event
     if not rendering.is_added(event):
         return MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
-    row, chars = _added(record)
+    row, chars = _make_message_row(record)
     _count(rows, record, session, row, chars, owners)
     return row
 
 
-def _added(record: Record) -> tuple[MessageRow, int]:
+def _make_message_row(record: Record) -> tuple[MessageRow, int]:
     """The row of a message that was added, and its characters; a large one states its own."""
     event = record.event
     if parts := rendering.parts_of(event):
-        digest, chars = _digest(event), _stated(event, "chars")
+        digest, chars = _digest(event), _read_number(event, "chars")
     else:
         (message,) = rendering.messages_of(event, event.agent)
         digest, chars = rendering.digest_of(message), rendering.chars_of(message)
@@ -145,14 +145,14 @@ def _count(rows: Rows, record: Record, session: str, row: MessageRow, chars: int
         state = rows.get(STATES, event.space, owner, session) or _EMPTY
         if row.role in rendering.INSTRUCTIONS and not state.begun:
             counted = chars = 0
-        state = _judged(record, owner, _counted(state, event, row, counted, chars))
+        state = _judge_compaction(record, owner, _count_message(state, event, row, counted, chars))
         rows.put(STATES, state, event.space, owner, session)
         if state.due_at == record.offset:
             rows.put(DUE, SessionRow(session), event.space, owner, state.due)
     rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
 
 
-def _owners(plans: Plans, event: Event) -> tuple[str, ...]:
+def _owners(plans: FoldPlans, event: Event) -> tuple[str, ...]:
     """Whose conversations the message is in; none if it is in nobody's."""
     if event.kind not in _SAID:
         return (event.agent,)
@@ -163,7 +163,7 @@ def _owners(plans: Plans, event: Event) -> tuple[str, ...]:
     return readers if event.kind == rendering.AGENT_SAID else tuple(each for each in readers if each != event.agent)
 
 
-def _counted(state: ConversationRow, event: Event, row: MessageRow, counted: int, chars: int) -> ConversationRow:
+def _count_message(state: ConversationRow, event: Event, row: MessageRow, counted: int, chars: int) -> ConversationRow:
     """The state with one more message."""
     return msgspec.structs.replace(
         state,
@@ -176,10 +176,10 @@ def _counted(state: ConversationRow, event: Event, row: MessageRow, counted: int
     )
 
 
-def _judged(record: Record, owner: str, state: ConversationRow) -> ConversationRow:
+def _judge_compaction(record: Record, owner: str, state: ConversationRow) -> ConversationRow:
     """The state, with the trigger of its compaction if that is due now."""
     rests = record.time < state.rests_until
-    if state.due or rests or not thresholds.DEFAULT.exceeded(state.count, state.chars, state.live):
+    if state.due or rests or not thresholds.DEFAULT.are_exceeded(state.count, state.chars, state.live):
         return state
     return msgspec.structs.replace(state, due=_trigger(record.event, owner).id, due_at=record.offset)
 
@@ -250,14 +250,14 @@ def _compact(rows: Rows, record: Record) -> str | None:
 _JUDGED = {rendering.REMOVAL: _remove, rendering.COMPACTION: _compact}
 
 
-def _closed(event: Event) -> Trigger | None:
+def _find_closed(event: Event) -> Trigger | None:
     """The trigger of a compaction that the event closes; None if it closes none."""
     trigger = triggers.named_by(event)
     return trigger if trigger is not None and trigger.kind == COMPACTION else None
 
 
 def _close(rows: Rows, event: Event, at: int) -> None:
-    trigger = _closed(event)
+    trigger = _find_closed(event)
     due = None if trigger is None else rows.get(DUE, event.space, event.agent, trigger.id)
     if trigger is None or due is None:
         return
@@ -274,7 +274,7 @@ def _part_of(event: Event) -> str:
     return tables.part_key(event.payload["message"], event.payload["number"])
 
 
-def _stated(event: Event, field: str) -> int:
+def _read_number(event: Event, field: str) -> int:
     """A number that the event of a large message states of it."""
     value = event.payload["parts"].get(field)
     return value if type(value) is int and value >= 0 else 0

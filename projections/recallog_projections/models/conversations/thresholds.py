@@ -16,7 +16,7 @@ class Thresholds:
     keep: int = conversations_limits.COMPACT_KEPT
     """and more messages than stay."""
 
-    def bounded(self) -> "Thresholds":
+    def clamp(self) -> "Thresholds":
         """At least 8 messages, 4,000 characters and 4 that stay."""
         return Thresholds(
             max(self.messages, conversations_limits.COMPACT_MESSAGES_LEAST),
@@ -24,7 +24,7 @@ class Thresholds:
             max(self.keep, conversations_limits.COMPACT_KEPT_LEAST),
         )
 
-    def exceeded(self, messages: int, chars: int, live: int) -> bool:
+    def are_exceeded(self, messages: int, chars: int, live: int) -> bool:
         """Whether a conversation of `live` messages must be compacted; `messages` of them, with `chars`
         characters, count."""
         return live > self.keep and (messages > self.messages or chars > self.chars)

@@ -13,13 +13,13 @@ from recallog_schemas import Event, Record
 from recallog_schemas.models.facts.triggers import EXTRACTION
 
 
-class Turn(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class TurnEnd(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The newest end of a turn."""
 
     offset: int
 
 
-TURNS = Table("due.turns", Turn)
+TURNS = Table("due.turns", TurnEnd)
 """At (space, agent, session); the session is "" for turns of none."""
 
 
@@ -35,7 +35,7 @@ class Turns:
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
             if record.reached:
-                rows.put(TURNS, Turn(record.offset), *_turn_key(record.event)[1:])
+                rows.put(TURNS, TurnEnd(record.offset), *_turn_key(record.event)[1:])
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event = record.event

@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple
 
 from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.entities import VERSION, entities, words_of
-from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link, Word
+from recallog_projections.models.facts.tables import Counts, Entity, EntityFact, EntityWord, Link
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term.kinds import CAPTURING
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.projection import EntriesProjection
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.rows import Rows
 from recallog_schemas import Record
@@ -26,16 +26,16 @@ _NEVER = -1
 _by_offset, _by_key = attrgetter("offset"), attrgetter("key")
 
 
-class Graph:
+class GraphProjection:
     """Fold of the live entries of each reader into the entities that they name. It follows `entries`."""
 
     name: ClassVar[str] = "graph"
     version: ClassVar[int] = VERSION
-    kinds = Entries.kinds - {"memory.metered", CAPTURING}
+    kinds = EntriesProjection.kinds - {"memory.metered", CAPTURING}
     tables = tables.ALL
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
-        changed = [(_place(before), _place(after)) for before, after in rows.written(entries.ROWS)]
+        changed = [(_place(before), _place(after)) for before, after in rows.list_written(entries.ROWS)]
         for before, after in changed:
             if before == after:
                 continue
@@ -45,32 +45,32 @@ class Graph:
                 _add(rows, after)
 
 
-class Place(NamedTuple):
+class GraphPlace(NamedTuple):
     """Where a live entry is in the graphs."""
 
     space: str
-    fact: Fact
+    fact: EntityFact
     graphs: Sequence[str]
     """The owners of the graphs: its readers, or "" if the whole space may read it."""
     keys: Sequence[str]
     """The entities that it names."""
 
 
-def place_of(row: EntryRow) -> Place | None:
+def place_of(row: EntryRow) -> GraphPlace | None:
     """None for an entry that names no entity, and for the captured call of a tool, which is found as its event."""
     keys = () if row.type == TOOL_USAGE or row.captured else entities(row.text, row.entity)
     graphs = ("",) if row.shared else (row.owner, *row.audience)
-    return Place(row.space, Fact(row.offset, row.owner), graphs, keys) if keys else None
+    return GraphPlace(row.space, EntityFact(row.offset, row.owner), graphs, keys) if keys else None
 
 
-def _place(row: EntryRow | None) -> Place | None:
+def _place(row: EntryRow | None) -> GraphPlace | None:
     return None if row is None else place_of(row)
 
 
-def _add(rows: Rows, place: Place) -> None:
+def _add(rows: Rows, place: GraphPlace) -> None:
     offset = place.fact.offset
     for graph in place.graphs:
-        known = _known(rows, place, graph)
+        known = _read_known(rows, place, graph)
         changed = {}
         for key, entity in known.items():
             facts = list(entity.facts)
@@ -80,14 +80,14 @@ def _add(rows: Rows, place: Place) -> None:
                 if other != key:
                     link = links.get(other) or Link(other, 0, _NEVER)
                     links[other] = Link(other, link.count + 1, max(link.newest, offset))
-            changed[key] = _bounded(entity.total + 1, facts, links)
+            changed[key] = _bound_entity(entity.total + 1, facts, links)
         _write(rows, place.space, graph, known, changed)
 
 
-def _remove(rows: Rows, place: Place) -> None:
+def _remove(rows: Rows, place: GraphPlace) -> None:
     offset = place.fact.offset
     for graph in place.graphs:
-        known = _known(rows, place, graph)
+        known = _read_known(rows, place, graph)
         facts = {key: [fact for fact in entity.facts if fact.offset != offset] for key, entity in known.items()}
         changed = {}
         for key, entity in known.items():
@@ -99,20 +99,20 @@ def _remove(rows: Rows, place: Place) -> None:
                 if link is not None and link.count > 1:
                     newest = _common(facts[key], facts[other]) if link.newest == offset else link.newest
                     links[other] = Link(other, link.count - 1, newest)
-            changed[key] = _bounded(entity.total - 1, facts[key], links)
+            changed[key] = _bound_entity(entity.total - 1, facts[key], links)
         _write(rows, place.space, graph, known, changed)
 
 
-def _known(rows: Rows, place: Place, graph: str) -> dict[str, Entity]:
+def _read_known(rows: Rows, place: GraphPlace, graph: str) -> dict[str, Entity]:
     return {key: rows.get(tables.ENTITIES, place.space, graph, key) or _NEW for key in place.keys}
 
 
-def _common(facts: Iterable[Fact], others: Iterable[Fact]) -> int:
+def _common(facts: Iterable[EntityFact], others: Iterable[EntityFact]) -> int:
     """The offset of the newest entry among both, `_NEVER` if it has been left out of one of them."""
     return max({fact.offset for fact in facts} & {fact.offset for fact in others}, default=_NEVER)
 
 
-def _bounded(total: int, facts: Sequence[Fact], links: Mapping[str, Link]) -> Entity:
+def _bound_entity(total: int, facts: Sequence[EntityFact], links: Mapping[str, Link]) -> Entity:
     kept = sorted(links.values(), key=_by_key)
     while len(kept) > facts_limits.GRAPH_LINKS_KEPT:
         kept.remove(min(kept, key=lambda link: (link.count, link.newest, link.key)))
@@ -130,7 +130,7 @@ def _write(rows: Rows, space: str, graph: str, before: Mapping[str, Entity], aft
             if not known.total:
                 more += 1
                 for word in words_of(key):
-                    rows.put(tables.WORDS, Word(), space, graph, tables.word_key(word, key))
+                    rows.put(tables.WORDS, EntityWord(), space, graph, tables.word_key(word, key))
         else:
             more -= 1
             rows.delete(tables.ENTITIES, space, graph, key)

@@ -10,7 +10,7 @@ import msgspec
 from recallog_projections.tables import Table
 
 
-class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class EntityFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One live entry that names an entity."""
 
     offset: int
@@ -38,7 +38,7 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
 
     total: int
     """The number of live entries that name it."""
-    facts: tuple[Fact, ...]
+    facts: tuple[EntityFact, ...]
     """The newest `facts_limits.GRAPH_FACTS_KEPT` of them, in the order of the ledger."""
     links: tuple[Link, ...]
     """The strongest `limits.GRAPH_LINKS_KEPT` entities that are named together with it, by count and then the newest;
@@ -51,7 +51,7 @@ class EntitySize(msgspec.Struct, frozen=True, array_like=True, gc=False):
     total: int
 
 
-class Word(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class EntityWord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An empty row: the address names the entity, see `word_key`."""
 
 
@@ -67,7 +67,7 @@ ENTITIES = Table("graph.entities", Entity)
 """At (space, owner of the graph, key of the entity)."""
 SIZES = Table("graph.entities", EntitySize)
 """The same rows."""
-WORDS = Table("graph.words", Word, write_only=True)
+WORDS = Table("graph.words", EntityWord, write_only=True)
 """At (space, owner of the graph, `word_key`)."""
 COUNTS = Table("graph.counts", Counts)
 """At (space, owner of the graph). No row: it is empty."""

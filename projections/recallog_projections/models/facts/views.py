@@ -1,6 +1,6 @@
 """The projections of facts."""
 
 from recallog_projections.models.facts.due import Turns
-from recallog_projections.models.facts.projection import Graph
+from recallog_projections.models.facts.projection import GraphProjection
 
-PROJECTIONS = (Graph, Turns)
+PROJECTIONS = (GraphProjection, Turns)

@@ -48,7 +48,7 @@ def with_block(namespace: Sequence[str], key: str, before: str | None, lines: st
         whole = f"{start}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
         if len(whole) > items_limits.DAILY_CHARS_MAX:
             raise NoRoom
-        return compacted(whole)
+        return compact_document(whole)
     if in_workspace and key == MEMORY:
         if before is None:
             raise NoDocument
@@ -58,7 +58,7 @@ def with_block(namespace: Sequence[str], key: str, before: str | None, lines: st
     return f"{before}\n{lines}" if before else lines
 
 
-def compacted(text: str) -> str:
+def compact_document(text: str) -> str:
     """A daily document without the bullets that it has had already; up to 2,000 characters as it is.
 
     Two bullets are equal if their first 80 characters are, case-folded, `- ` among them. The first one stays, and so do

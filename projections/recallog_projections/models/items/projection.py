@@ -92,7 +92,7 @@ class _Refused(Exception):
         self.reason = reason
 
 
-class Items:
+class ItemsProjection:
     """Fold of changes of items. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "items"
@@ -117,12 +117,12 @@ class Items:
 
 def prefix_of(namespace: Sequence[str]) -> str:
     """The beginning of the paths of all items in `namespace`, and in the namespaces below it."""
-    return "".join(f"{_escaped(name)}/" for name in namespace)
+    return "".join(f"{_escape_name(name)}/" for name in namespace)
 
 
 def path_of(namespace: Sequence[str], key: str) -> str:
     """The key of an item's row: the names of its namespace and its key, each with `/` and `%` escaped."""
-    return f"{prefix_of(namespace)}{_escaped(key)}"
+    return f"{prefix_of(namespace)}{_escape_name(key)}"
 
 
 def names_of(path: str) -> tuple[list[str], str]:
@@ -175,7 +175,7 @@ def is_in_state(row: ItemRow | None, base: int | str) -> bool:
     return base == (row.version if isinstance(base, int) else row.sha256)
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
@@ -208,9 +208,9 @@ class _Change:
         if self._kind == "item.put":
             index = payload.get("index")
             index = row.index if index is None and row is not None else index
-            self._set(key, row, *self._kept(payload["value"], row), index)
+            self._set(key, row, *self._keep_value(payload["value"], row), index)
         elif self._kind == "item.appended":
-            self._set(key, row, *self._appended(key, row, payload["text"]), row.index if row is not None else None)
+            self._set(key, row, *self._append_text(key, row, payload["text"]), row.index if row is not None else None)
         elif row is None:
             raise _Refused(UNKNOWN)
         elif self._kind == "item.deleted":
@@ -223,7 +223,7 @@ class _Change:
     def _row(self, key: str) -> ItemRow | None:
         return self._rows.get(ROWS, *self._of, path_of(self._namespace, key))
 
-    def _kept(self, value: Any, row: ItemRow | None) -> tuple[Any, Sequence[int]]:
+    def _keep_value(self, value: Any, row: ItemRow | None) -> tuple[Any, Sequence[int]]:
         """A new value as its namespace keeps it; for a queue, with the version of each element."""
         if session_of(self._namespace) is None:
             return value, ()
@@ -234,7 +234,7 @@ class _Change:
             raise _Refused(TOO_LARGE)
         return _cut(value), ()
 
-    def _appended(self, key: str, row: ItemRow | None, text: str) -> tuple[Any, Sequence[int]]:
+    def _append_text(self, key: str, row: ItemRow | None, text: str) -> tuple[Any, Sequence[int]]:
         """The value, followed by `text`; for a queue, with the version of each element."""
         in_session = session_of(self._namespace) is not None
         before = value_of(row) if row is not None else [] if in_session and key == PENDING else ""

@@ -1,5 +1,5 @@
 """The projections of items."""
 
-from recallog_projections.models.items.projection import Items
+from recallog_projections.models.items.projection import ItemsProjection
 
-PROJECTIONS = (Items,)
+PROJECTIONS = (ItemsProjection,)

@@ -45,10 +45,10 @@ def apply(rows: Rows, record: Record) -> None:
 
 def ignores(rows: Rows, record: Record) -> bool:
     """Whether the record is a call of a tool by an agent whose calls do not become entries."""
-    return record.event.kind == CAPTURING and _enabled(rows, record.event) is None
+    return record.event.kind == CAPTURING and _read_setting(rows, record.event) is None
 
 
-def _enabled(rows: Rows, event: Event) -> Mapping[str, Any] | None:
+def _read_setting(rows: Rows, event: Event) -> Mapping[str, Any] | None:
     """The setting `capture` of the event's agent as it is stored; None unless it is enabled."""
     agent = rows.get(settings.AGENTS, event.space, event.agent)
     return agent.capture if agent is not None and agent.capture and agent.capture.get("enabled") else None
@@ -56,7 +56,7 @@ def _enabled(rows: Rows, event: Event) -> Mapping[str, Any] | None:
 
 def _settings(rows: Rows, record: Record) -> CaptureSettings | None:
     """The setting `capture` of the agent, if it is enabled."""
-    enabled = _enabled(rows, record.event)
+    enabled = _read_setting(rows, record.event)
     return None if enabled is None else CaptureSettings.model_validate(enabled)
 
 

@@ -64,7 +64,7 @@ _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "mem
 def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
     """Make an archived entry live again, in its former form. It is refused for the same reasons as retaining the text,
     and if the agent has too many pins."""
-    row = linking.ended(rows, record.event.space, ref)
+    row = linking.read_ended(rows, record.event.space, ref)
     refusal = retaining.refusal(rows, row) or _conflict(rows, row, rules.rule_of(record.event))
     if refusal is None:
         linking.restore(rows, record, ref, row)
@@ -107,7 +107,7 @@ def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False,
     return None
 
 
-def _updated(row: EntryRow, record: Record) -> EntryRow:
+def _update_entry(row: EntryRow, record: Record) -> EntryRow:
     """The entry as `memory.updated` changes it: null resets a field to its default."""
     payload = record.event.payload
     changed: dict[str, Any] = {name: payload[name] for name in _LABELS if name in payload}
@@ -133,7 +133,7 @@ def _updated(row: EntryRow, record: Record) -> EntryRow:
     return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
 
 
-def _transferred(row: EntryRow, record: Record) -> EntryRow:
+def _transfer_entry(row: EntryRow, record: Record) -> EntryRow:
     """The entry as its new owner receives it: with normal priority, and without the readers that the former owner
     chose.
 
@@ -157,8 +157,8 @@ def _transferred(row: EntryRow, record: Record) -> EntryRow:
 
 
 _FORMS: Mapping[str, Callable[[EntryRow, Record], EntryRow]] = {
-    "memory.updated": _updated,
-    "memory.transferred": _transferred,
+    "memory.updated": _update_entry,
+    "memory.transferred": _transfer_entry,
 }
 
 
@@ -172,7 +172,7 @@ def _erase(rows: Rows, record: Record, id_: str, ref: EntryRef) -> str | None:
         row = linking.live(rows, event.space, ref)
         linking.remove(rows, row)
     else:
-        row = linking.ended(rows, event.space, ref)
+        row = linking.read_ended(rows, event.space, ref)
         rows.delete(tables.ENDED, event.space, ref.owner, found.key)
     linking.forget_subject(rows, row)
     dependents = _dependents(rows, event.space, id_)

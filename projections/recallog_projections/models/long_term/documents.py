@@ -21,7 +21,7 @@ from recallog_projections.index.documents import (
 )
 from recallog_projections.index.language import questions
 from recallog_projections.models.long_term import reading, tables
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.projection import EntriesProjection
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.projection import Projection
@@ -46,14 +46,14 @@ class EntryDocuments(DocumentMaker):
     """Makes the documents of entries: each change of an entry changes its document."""
 
     version = 1
-    kinds = Entries.kinds
+    kinds = EntriesProjection.kinds
     tables = (ENDED,)
 
     def projections(self) -> Sequence[Projection]:
         return [make_entries()]
 
     def apply(self, rows: Rows, record: Record) -> int:
-        live, ended = rows.written(tables.ROWS), rows.written(tables.ENDED)
+        live, ended = rows.list_written(tables.ROWS), rows.list_written(tables.ENDED)
         before = {row.id: row for row, _ in live if row is not None}
         after = {row.id: row for _, row in live if row is not None}
         lost = {row.id for row, _ in ended if row is not None} - after.keys()  # erased after it had ended

@@ -68,7 +68,7 @@ class Retractions:
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event, ended = record.event, {row.id for row in linking.ended_now(rows)}
-        for lost in _retracted(rows, record):
+        for lost in _find_retracted(rows, record):
             if lost not in ended:  # it was lost before, and its dependents were made due then
                 continue
             dependents = rows.get(tables.SOURCES, event.space, "", lost)
@@ -76,7 +76,7 @@ class Retractions:
                 yield Due(RETRACTION, event.agent, entries=dependents.ids, cause=lost)
 
 
-def _retracted(rows: Rows, record: Record) -> list[str]:
+def _find_retracted(rows: Rows, record: Record) -> list[str]:
     """The ids of the entries that are retracted because a source is erased, among those that the event names."""
     found: list[str] = []
     for id_ in changed_ids(record.event):

@@ -18,12 +18,12 @@ from recallog_projections.models.long_term.tables import (
     AuditEntry,
     Dependents,
     EntryId,
+    EntryOwner,
     EntryRef,
     EntryRow,
     Live,
     Mark,
-    Owner,
-    Said,
+    SaidValue,
     Statements,
     Twin,
     Twins,
@@ -51,7 +51,7 @@ def live(rows: Rows, space: str, ref: EntryRef) -> EntryRow:
     return _existing(rows.get(tables.ROWS, space, ref.owner, tables.key_of(ref.offset)), ref)
 
 
-def ended(rows: Rows, space: str, ref: EntryRef) -> EntryRow:
+def read_ended(rows: Rows, space: str, ref: EntryRef) -> EntryRow:
     """The row of a retracted or archived entry. Raises `InvariantViolation` if it does not exist."""
     return _existing(rows.get(tables.ENDED, space, ref.owner, tables.key_of(ref.offset)), ref)
 
@@ -75,7 +75,7 @@ def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str 
         return None
     form = texts.normal_form_of(row.text) if how == "normalised" else texts.form_of(row.text)
     found = rows.get(tables.DIGESTS, *_twins_key(row, form)[1:])
-    past = _superseded(rows, row) if rule >= texts.NORMALISING else {}
+    past = _find_superseded(rows, row) if rule >= texts.NORMALISING else {}
     for each in found.entries if found is not None else ():
         other = TextForm(form.key, each.exact, each.layout, each.case)
         if each.id == row.id or each.id in past or (each.normal and how != "normalised"):
@@ -102,14 +102,14 @@ def _statements_key(row: EntryRow, statement: Statement) -> RowKey:
 
 def superseded_by(rows: Rows, row: EntryRow) -> tuple[str, ...]:
     """The ids of the live entries that are superseded by the live entry `row`, and by none before it."""
-    return tuple(id_ for id_, by in _superseded(rows, row).items() if by.id == row.id)
+    return tuple(id_ for id_, by in _find_superseded(rows, row).items() if by.id == row.id)
 
 
-def _superseded(rows: Rows, row: EntryRow) -> Mapping[str, Said]:
+def _find_superseded(rows: Rows, row: EntryRow) -> Mapping[str, SaidValue]:
     """The superseded entries on the subject of `row`, each with its successor."""
     key = statements_key(row)
     known = None if key is None else rows.get(tables.STATEMENTS, *key[1:])
-    return {} if known is None else statements.superseded(known.entries)
+    return {} if known is None else statements.find_superseded(known.entries)
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentEntries:
@@ -127,7 +127,7 @@ def lost_source(rows: Rows, row: EntryRow) -> str | None:
     return next((source for source, ref in refs if ref is not None and is_lost(ref)), None)
 
 
-def add(rows: Rows, row: EntryRow, rule: int, said: Said | None = None) -> None:
+def add(rows: Rows, row: EntryRow, rule: int, said: SaidValue | None = None) -> None:
     """Write a live entry whose text was given by an event of a rule; `said` is its statement, if it had one before."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
     rows.put(tables.ROWS, row, space, owner, key)
@@ -135,7 +135,7 @@ def add(rows: Rows, row: EntryRow, rule: int, said: Said | None = None) -> None:
         _add_twin(rows, row)
     _add_statement(rows, row, rule, said)
     for reader in _readers(row):
-        rows.put(tables.READERS, Owner(owner), space, reader, key)
+        rows.put(tables.READERS, EntryOwner(owner), space, reader, key)
     for source in row.sources:
         known = rows.get(tables.SOURCES, space, "", source) or Dependents(())
         rows.put(tables.SOURCES, Dependents((*known.ids, row.id)), space, "", source)
@@ -150,7 +150,7 @@ def add(rows: Rows, row: EntryRow, rule: int, said: Said | None = None) -> None:
         rows.put(tables.AGENTS, msgspec.structs.replace(agent, pinned=(*agent.pinned, row.id)), space, owner)
 
 
-def remove(rows: Rows, row: EntryRow) -> Said | None:
+def remove(rows: Rows, row: EntryRow) -> SaidValue | None:
     """Delete a live entry, and return its statement. The row by its subject stays: content that has ended is still
     about this person."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
@@ -183,7 +183,7 @@ def replace(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> None:
 
 
 def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
-    """Retract or archive a live entry; `ended` is the verdict on it from now on."""
+    """Retract or archive a live entry; `read_ended` is the verdict on it from now on."""
     remove(rows, row)
     rows.put(tables.ENDED, row, row.space, row.owner, tables.key_of(row.offset))
     rows.put(tables.IDS, ended, row.space, "", row.id)
@@ -201,7 +201,7 @@ def restore(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> None:
 
 def ended_now(rows: Rows) -> list[EntryRow]:
     """The entries that the record being folded has archived, retracted or erased."""
-    written = rows.written(tables.ROWS)
+    written = rows.list_written(tables.ROWS)
     after = {row.offset for _, row in written if row is not None}
     return [row for row, _ in written if row is not None and row.offset not in after]
 
@@ -259,7 +259,7 @@ def _remove_twin(rows: Rows, row: EntryRow) -> None:
             rows.delete(tables.DIGESTS, *key[1:])
 
 
-def _add_statement(rows: Rows, row: EntryRow, rule: int, said: Said | None) -> None:
+def _add_statement(rows: Rows, row: EntryRow, rule: int, said: SaidValue | None) -> None:
     statement = _statement_of(row)
     if statement is None:
         return
@@ -268,14 +268,14 @@ def _add_statement(rows: Rows, row: EntryRow, rule: int, said: Said | None) -> N
     others = () if known is None else known.entries
     if len(others) < long_term_limits.ENTRY_TWINS_MAX:
         at = row.at if row.version == 1 else row.updated_at
-        said = said or Said(row.id, row.offset, at, rule, statement.value, statement.negative)
+        said = said or SaidValue(row.id, row.offset, at, rule, statement.value, statement.negative)
         rows.put(tables.STATEMENTS, Statements(tuple(sorted((*others, said), key=_said))), *key[1:])
 
 
 _said = attrgetter("at", "offset")
 
 
-def _remove_statement(rows: Rows, row: EntryRow) -> Said | None:
+def _remove_statement(rows: Rows, row: EntryRow) -> SaidValue | None:
     key = statements_key(row)
     known = None if key is None else rows.get(tables.STATEMENTS, *key[1:])
     if key is None or known is None:

@@ -69,16 +69,16 @@ def _english_rules() -> Sequence[_Rule]:
     months = " ".join([*_months(), *(name[:3] for name in _months()), "sept"])
     plain = (line.split(" => ") for line in vocabulary.lines("english_forms"))
     rules: list[tuple[str, _Replacement, str]] = [
-        (r"\b(ca|wo|sha|\w+)n't\b", _negated, "'"),
-        (r"(?<![\d.,])(?:\d{1,2}(?:,\d{3})+|\d{3}(?:,\d{3})*,000)(?![\d,])", _ungrouped, ","),
-        (rf"\b(?:({tens})(?:[ -]({ones}))?|({ones}))\b( and a half\b)?", _counted, numbers),
-        *[(rf"\b({_NUMBER}) ({'|'.join(_POWERS)})\b", _powered, " ".join(_POWERS))] * 2,
+        (r"\b(ca|wo|sha|\w+)n't\b", _write_negation, "'"),
+        (r"(?<![\d.,])(?:\d{1,2}(?:,\d{3})+|\d{3}(?:,\d{3})*,000)(?![\d,])", _remove_grouping, ","),
+        (rf"\b(?:({tens})(?:[ -]({ones}))?|({ones}))\b( and a half\b)?", _write_number, numbers),
+        *[(rf"\b({_NUMBER}) ({'|'.join(_POWERS)})\b", _write_power, " ".join(_POWERS))] * 2,
         *((pattern, becomes.strip('"'), needed) for pattern, becomes, needed in plain),
-        (rf"{weekday}\b{day} (?:of )?{month}(?:,? {year})?\b", _dated, months),
-        (rf"{weekday}\b{month} {day}(?:,? {year})?\b(?![:.,]?\d)", _dated, months),
-        (rf"\b{month} {year}\b", _dated, months),
+        (rf"{weekday}\b{day} (?:of )?{month}(?:,? {year})?\b", _write_date, months),
+        (rf"{weekday}\b{month} {day}(?:,? {year})?\b(?![:.,]?\d)", _write_date, months),
+        (rf"\b{month} {year}\b", _write_date, months),
         (r"\b(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b\.?", lambda at: _time(at, at[2], at[3] in "pP"), _DIGIT_SIGN),
-        (rf"(?<=\d) ?({'|'.join(sorted(_units(), key=len, reverse=True))})(?![\w/²])", _measured, _DIGIT_SIGN),
+        (rf"(?<=\d) ?({'|'.join(sorted(_units(), key=len, reverse=True))})(?![\w/²])", _write_unit, _DIGIT_SIGN),
         (rf"(?<=\d) (?=(?-i:{_JOINED})(?![\w/]))", "", _DIGIT_SIGN),
         (f"(?-i:{_ARTICLE})", _without_article, "the a an"),
     ]
@@ -98,15 +98,15 @@ def _without_article(found: re.Match[str]) -> str:
     return found[1].upper() if found[0][0].isupper() else found[1]
 
 
-def _negated(found: re.Match[str]) -> str:
+def _write_negation(found: re.Match[str]) -> str:
     return f"{ {'ca': 'can', 'wo': 'will', 'sha': 'shall'}.get(found[1].lower(), found[1]) } not"
 
 
-def _ungrouped(found: re.Match[str]) -> str:
+def _remove_grouping(found: re.Match[str]) -> str:
     return found[0].replace(",", "")
 
 
-def _counted(found: re.Match[str]) -> str:
+def _write_number(found: re.Match[str]) -> str:
     """A number in words as digits; the words, if they are not a number."""
     ones, tens = (line.split() for line in vocabulary.lines("numbers"))
     ten, one, alone, half = found.groups()
@@ -115,7 +115,7 @@ def _counted(found: re.Match[str]) -> str:
     return found[0] if ten and digit > 9 else f"{number + digit}{'.5' if half else ''}"
 
 
-def _powered(found: re.Match[str]) -> str:
+def _write_power(found: re.Match[str]) -> str:
     return _plain(Decimal(found[1]) * _POWERS[found[2].lower()])
 
 
@@ -123,7 +123,7 @@ def _plain(number: Decimal) -> str:
     return f"{number:f}".rstrip("0").rstrip(".") if number % 1 else f"{number:.0f}"
 
 
-def _dated(found: re.Match[str]) -> str:
+def _write_date(found: re.Match[str]) -> str:
     """A date as ISO 8601 has it. "may" and "march" without a capital may be verbs."""
     parts = found.groupdict()
     month, year, day, weekday = parts["month"], parts.get("year"), parts.get("day"), parts.get("weekday")
@@ -140,7 +140,7 @@ def _time(found: re.Match[str], minutes: str | None, is_late: bool) -> str:
     return f"{hour % 12 + 12 * is_late:02}:{minutes or '00'}" if 0 < hour <= 12 else found[0]
 
 
-def _measured(found: re.Match[str]) -> str:
+def _write_unit(found: re.Match[str]) -> str:
     """The unit; as written, if its capitals may name another unit."""
     unit = _units().get(found[1]) or (_units().get(found[1].lower()) if len(found[1]) > 3 else None)
     return found[0] if unit is None else unit if unit == "%" else f" {unit}"

@@ -10,7 +10,7 @@ from recallog_projections.rows import Rows
 from recallog_schemas import Event, Record
 
 
-class Plans(Protocol):
+class KnownPlans(Protocol):
     """What the view of tiers decides about plans. It is folded after the view of entries, which therefore cannot import
     it."""
 
@@ -18,7 +18,7 @@ class Plans(Protocol):
         """Whether the plan in `event` may archive an entry; `planned` is its archival there."""
 
 
-def apply(rows: Rows, record: Record, plans: Plans) -> None:
+def apply(rows: Rows, record: Record, plans: KnownPlans) -> None:
     """Archive those of the entries that the plan may still archive. Others stay; this is neither refused nor an
     error."""
     event = record.event

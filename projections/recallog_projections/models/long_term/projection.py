@@ -10,14 +10,14 @@ from typing import ClassVar
 
 from recallog_projections.models.long_term import accounts, capturing, changing, planned, retaining, tables
 from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RETAINING
-from recallog_projections.models.long_term.planned import Plans
+from recallog_projections.models.long_term.planned import KnownPlans
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, rules
 
 _METERING = "memory.metered"
 
 
-class Entries:
+class EntriesProjection:
     """Fold of what agents keep on purpose. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "entries"
@@ -25,7 +25,7 @@ class Entries:
     kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN, MOVED}
     tables = tables.ALL
 
-    def __init__(self, plans: Plans | None = None) -> None:
+    def __init__(self, plans: KnownPlans | None = None) -> None:
         """`plans` decides which entries a plan may archive, from the rows of tiers, which must be folded in the same
         group. Without it, plans archive nothing, and changes of tiers restore nothing."""
         self._plans = plans

@@ -194,7 +194,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
     reason = tables.SIMILAR
     if row.type == FACT:
         reason = tables.UPDATED
-        updated = _merged(near, row, payload)
+        updated = _merge_entry(near, row, payload)
         if is_too_large(updated):
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
         linking.replace(rows, near, updated, rules.rule_of(record.event))
@@ -202,7 +202,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
     return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
 
 
-def _merged(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
+def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
     """`near` with the text of `row`, and with those other fields that the event gives."""
     given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
     return msgspec.structs.replace(

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from recallog_projections.models.long_term import texts
-from recallog_projections.models.long_term.tables import Said
+from recallog_projections.models.long_term.tables import SaidValue
 from recallog_projections.text_cache import cached_if_short
 
 TYPES = frozenset({"fact", "lesson"})
@@ -97,7 +97,7 @@ def _stem(word: str) -> str:
     return "have" if word == "has" else word.removesuffix("s")
 
 
-def superseded(said: Sequence[Said]) -> dict[str, Said]:
+def find_superseded(said: Sequence[SaidValue]) -> dict[str, SaidValue]:
     """By the id of each value that is past: the first later one that cannot be true with it.
 
     The values are of one subject and predicate, in the order in which they were said. An entry of a rule before 3
@@ -112,7 +112,7 @@ def superseded(said: Sequence[Said]) -> dict[str, Said]:
     return found
 
 
-def disagree(one: Said | Statement, other: Said | Statement) -> bool:
+def disagree(one: SaidValue | Statement, other: SaidValue | Statement) -> bool:
     """Whether two values of the same subject and predicate cannot both be true now."""
     if one.negative == other.negative:
         return not one.negative and one.value != other.value

@@ -127,7 +127,7 @@ class Twins(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entries: tuple[Twin, ...]
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SaidValue(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The statement of a live entry: see `statements.Statement`."""
 
     id: str
@@ -143,14 +143,14 @@ class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Statements(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The statements of live entries about one subject and predicate, in the order in which they were made."""
 
-    entries: tuple[Said, ...]
+    entries: tuple[SaidValue, ...]
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An empty row: its address is the information."""
 
 
-class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class EntryOwner(msgspec.Struct, frozen=True, array_like=True, gc=False):
     owner: str
 
 
@@ -216,7 +216,7 @@ ENDED = Table("entries.ended", EntryRow)
 """Retracted and archived entries, at the same address."""
 IDS = Table("entries.ids", EntryRef)
 """At (space, "", id of the event)."""
-READERS = Table("entries.readers", Owner, write_only=True)
+READERS = Table("entries.readers", EntryOwner, write_only=True)
 """Live entries that agents other than their owner may read, at (space, name of the reader, `key_of(offset)`). The
 reader "" stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)

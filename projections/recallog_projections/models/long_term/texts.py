@@ -77,8 +77,8 @@ class TextForm:
 
 @cached_if_short
 def form_of(text: str) -> TextForm:
-    collapsed = _collapsed(text)
-    folded, case = _written(collapsed)
+    collapsed = _collapse_spaces(text)
+    folded, case = _normalise_writing(collapsed)
     return TextForm(digest(folded), _short(collapsed), _layout(text), case)
 
 
@@ -97,7 +97,7 @@ def normal_text(text: str) -> str:
 def _normal(text: str) -> tuple[str, str]:
     from recallog_projections.models.long_term import normalising  # every command imports this module, few need that
 
-    plain = _plain(_collapsed(text))
+    plain = _plain(_collapse_spaces(text))
     return plain, normalising.normalise(plain)
 
 
@@ -131,23 +131,23 @@ def digest_key(
     An entry that other agents may read is not a duplicate of one that others, or fewer, may read: `audience` are their
     names, sorted and without the owner. Nor is one about a person (`subject`) a duplicate of one about another person.
     """
-    readers = "*" if shared else names.joined(",", *audience)
+    readers = "*" if shared else names.join_names(",", *audience)
     return f"{type_}/{digest(readers, subject or '', key)}"
 
 
 def text_key(text: str) -> str:
     """The key of a text, whatever the type and the readers of the entry that has it. It is that of rule 1."""
-    return digest(_collapsed(text))
+    return digest(_collapse_spaces(text))
 
 
-def _collapsed(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 # Rule 2
 
 
-def _written(collapsed: str) -> tuple[str, str]:
+def _normalise_writing(collapsed: str) -> tuple[str, str]:
     """A text as rule 2 compares it: with the capitals that may say nothing in lower case, and `TextForm.case`."""
     text = _plain(collapsed)
     text = text if text.isascii() else re.sub(_AROUND_HAN, "", text)
@@ -172,7 +172,7 @@ def _plain(collapsed: str) -> str:
     if collapsed.isascii():
         return collapsed
     plain = re.sub(r"[^\x00-\x7f]", _usual, collapsed).translate(_WRITTEN)
-    return _collapsed(plain)
+    return _collapse_spaces(plain)
 
 
 def _usual(found: re.Match[str]) -> str:

@@ -99,7 +99,7 @@ def _sum(*counts: int) -> int:
 
 def _follow(rows: Rows) -> None:
     """Move or delete the counts of the entries that the record has transferred or erased."""
-    written = [*rows.written(tables.ROWS), *rows.written(tables.ENDED)]
+    written = [*rows.list_written(tables.ROWS), *rows.list_written(tables.ENDED)]
     after = {row.id: row for _, row in written if row is not None}
     for entry in (row for row, _ in written if row is not None):
         now = after.get(entry.id)

@@ -1,15 +1,15 @@
 """The projections of entries."""
 
 from recallog_projections.models.long_term.due import Deduplications, Migrations, Retractions
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.projection import EntriesProjection
 from recallog_projections.models.long_term.uses import Uses
 from recallog_schemas import models
 
 
-def make_entries() -> Entries:
+def make_entries() -> EntriesProjection:
     """A model that is built on entries decides in its module `judging` what a plan archives; without such a model,
     nothing."""
-    return Entries(next(iter(models.import_parts("recallog_projections", "judging")), None))
+    return EntriesProjection(next(iter(models.import_parts("recallog_projections", "judging")), None))
 
 
 PROJECTIONS = (make_entries, Uses, Migrations, Retractions, Deduplications)

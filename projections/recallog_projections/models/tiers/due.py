@@ -18,7 +18,7 @@ from recallog_schemas.models.tiers.triggers import SUMMARY
 _SUMMARY = "summary"
 
 
-class Summaries:
+class SummariesDue:
     """A summary is due for the entries that a plan has archived, if there are several. When one of these is erased,
     which retracts the summary, a new summary of the others is due. The entries of the trigger are those to summarise,
     in the order of the plan."""

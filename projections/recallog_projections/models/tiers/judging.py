@@ -3,7 +3,8 @@
 The planner states for each entry how many changes and reads it knew. These numbers count only events of the
 space, so that a copy of the ledger has the same ones, in any partition.
 
-The view of entries uses this for archivals (`entries.planned.Plans`), and the view of tiers for its moves.
+The view of entries uses this for archivals (`entries.planned.KnownPlans`), and the view of tiers for its
+moves.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ def changes_of(row: TierRow, use: UseRow | None) -> int:
     return min(limits.INTEGER_MAX, row.changes + (0 if use is None else use.accesses))
 
 
-def untouched(rows: Rows, event: Event, planned: Mapping[str, Any]) -> TierRow | None:
+def find_untouched(rows: Rows, event: Event, planned: Mapping[str, Any]) -> TierRow | None:
     """The row of an entry that the plan in `event` may change; None if it may not.
 
     `planned` is the move or the archival of the entry in its payload.
@@ -39,7 +40,7 @@ def untouched(rows: Rows, event: Event, planned: Mapping[str, Any]) -> TierRow |
 
 def may_archive(rows: Rows, event: Event, planned: Mapping[str, Any]) -> bool:
     """Whether the plan in `event` may archive an entry."""
-    row = untouched(rows, event, planned)
+    row = find_untouched(rows, event, planned)
     return row is not None and not row.exempt
 
 

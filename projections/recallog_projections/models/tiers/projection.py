@@ -14,7 +14,7 @@ import msgspec
 from recallog_projections.models.long_term import capturing, linking, uses
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RESTORED, RETAINING
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.projection import EntriesProjection
 from recallog_projections.models.long_term.reading import may_read
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.tiers import judging, rules, scheduling, tables
@@ -29,12 +29,12 @@ _OUTCOME = "memory.outcome_reported"
 _CONFIGURED = "agent.configured"
 
 
-class Tiers:
+class TiersProjection:
     """Fold of the tiers of entries. It follows the projections of entries and uses, whose rows it reads."""
 
     name: ClassVar[str] = "tiers"
     version: ClassVar[int] = 4
-    kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, _CONFIGURED}
+    kinds = EntriesProjection.kinds | triggers.CLOSINGS | {_OUTCOME, _CONFIGURED}
     tables = (tables.ROWS, tables.ENDED, tables.AGENTS, tables.MOVES, due.AT)
 
     def ignores(self, rows: Rows, record: Record) -> bool:
@@ -61,7 +61,7 @@ class Tiers:
                 _follow(rows, record)
 
 
-def _named(event: Event) -> Sequence[str]:
+def _list_named(event: Event) -> Sequence[str]:
     """The ids of the entries that an event plans, changes, moves or reports on, each once."""
     payload = event.payload
     if event.kind == PLAN:
@@ -81,7 +81,7 @@ def _loads_agent(event: Event) -> bool:
 
 def _follow(rows: Rows, record: Record) -> None:
     """Follow the entries that the record has written."""
-    written = rows.written(entries.ROWS)
+    written = rows.list_written(entries.ROWS)
     before = {row.offset: row for row, _ in written if row is not None}
     after = {row.offset: row for _, row in written if row is not None}
     for offset, row in before.items():
@@ -89,18 +89,18 @@ def _follow(rows: Rows, record: Record) -> None:
         if known is None:
             continue
         now = after.get(offset)
-        _replace(rows, record, known, _followed(known, row, now))
+        _replace(rows, record, known, _follow_entry(known, row, now))
         if now is None and linking.verdict(rows, row.space, row.id).status == entries.ARCHIVED:
             rows.put(tables.ENDED, known, row.space, row.owner, entries.key_of(offset))
     for offset, row in after.items():
         if offset not in before and row.tier is not None:
             _replace(rows, record, None, _row(row, row.tier, 0))
-    for ended, now in rows.written(entries.ENDED):
+    for ended, now in rows.list_written(entries.ENDED):
         if ended is not None and now is None:  # it is erased
             rows.delete(tables.ENDED, ended.space, ended.owner, entries.key_of(ended.offset))
 
 
-def _followed(known: TierRow, before: EntryRow, after: EntryRow | None) -> TierRow | None:
+def _follow_entry(known: TierRow, before: EntryRow, after: EntryRow | None) -> TierRow | None:
     """The row of an entry that has changed; None if it has ended."""
     if after is None:
         return None
@@ -150,15 +150,15 @@ def _replace(rows: Rows, record: Record, before: TierRow | None, after: TierRow 
         known, limits = scheduling.agent_of(rows, space, owner), _settings(rows, space, owner)
         counted = known
         if before is not None and before.owner == owner:
-            counted = _counted(counted, before, -1)
+            counted = _count_entry(counted, before, -1)
         if after is not None and after.owner == owner:
-            counted = _counted(counted, after, 1)
+            counted = _count_entry(counted, after, 1)
             if before is None or (before.owner, before.tier) != (owner, after.tier):
-                counted = _arrived(known, counted, after.tier, record.time, limits)
+                counted = _note_arrival(known, counted, after.tier, record.time, limits)
         scheduling.put(rows, space, owner, counted, limits)
 
 
-def _counted(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
+def _count_entry(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
     """The row of an agent with an entry more (1) or less (-1)."""
     counted = msgspec.structs.replace(
         agent,
@@ -169,7 +169,7 @@ def _counted(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
     return counted if counted.entries else msgspec.structs.replace(counted, surprise=0.0)
 
 
-def _arrived(before: AgentTiers, after: AgentTiers, tier: str, at: int, limits: TierSettings) -> AgentTiers:
+def _note_arrival(before: AgentTiers, after: AgentTiers, tier: str, at: int, limits: TierSettings) -> AgentTiers:
     """The row of an agent when an entry has entered a tier: if it has too many now, a plan is due."""
     if not before.entries and before.planned_at is None:
         after = msgspec.structs.replace(after, since=at)
@@ -190,18 +190,20 @@ def _plan(rows: Rows, record: Record) -> None:
     payload, space, agent = event.payload, event.space, event.agent
     at = timestamps.micros(validation.time_of(payload["now"]))
     limits = _settings(rows, space, agent)
-    scheduling.put(rows, space, agent, scheduling.planned(scheduling.agent_of(rows, space, agent), payload, at), limits)
+    scheduling.put(
+        rows, space, agent, scheduling.note_plan(scheduling.agent_of(rows, space, agent), payload, at), limits
+    )
     promoted, demoted, rejected = 0, 0, []
     for move in payload.get("moves", ()):
-        row = judging.untouched(rows, event, move)
+        row = judging.find_untouched(rows, event, move)
         origin, to = move["from"], move["to"]
         if row is None or row.tier != origin or origin == to or (row.exempt and not rules.is_faster(to, origin)):
             rejected.append(move["id"])
             continue
-        _replace(rows, record, row, _moved(rows, row, to, at, payload["ordinal"]))
+        _replace(rows, record, row, _move_entry(rows, row, to, at, payload["ordinal"]))
         promoted += rules.is_faster(to, origin)
         demoted += rules.is_faster(origin, to)
-    ended = {row.id for row, now in rows.written(entries.ROWS) if row is not None and now is None}
+    ended = {row.id for row, now in rows.list_written(entries.ROWS) if row is not None and now is None}
     _follow(rows, record)
     archived = {each["id"]: each["reason"] for each in payload.get("archived", ())}
     reasons = [reason for id_, reason in archived.items() if id_ in ended]
@@ -216,7 +218,7 @@ def _plan(rows: Rows, record: Record) -> None:
     scheduling.put(rows, space, agent, state, limits)
 
 
-def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> TierRow:
+def _move_entry(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> TierRow:
     """The row of an entry in another tier: what is counted since the last move begins again."""
     use = rows.get(uses.ROWS, row.space, row.owner, entries.key_of(row.offset))
     return msgspec.structs.replace(
@@ -242,7 +244,7 @@ def _move_by_owner(rows: Rows, record: Record) -> None:
     if row is None:
         _begin(rows, record, linking.live(rows, event.space, ref), to)
     elif to is not None and row.tier != to:
-        _replace(rows, record, row, _moved(rows, row, to, at, None))
+        _replace(rows, record, row, _move_entry(rows, row, to, at, None))
         faster = rules.is_faster(to, row.tier)
         _note(rows, event, Moves(event.id, at, int(faster), int(not faster), 0, ()))
 
@@ -254,13 +256,13 @@ def _begin(rows: Rows, record: Record, entry: EntryRow, to: str | None) -> None:
     ended = rows.get(tables.ENDED, *address)
     if ended is not None:
         rows.delete(tables.ENDED, *address)
-        after = _moved(rows, ended, to or ended.tier, at, None)
+        after = _move_entry(rows, ended, to or ended.tier, at, None)
     elif (tier := to or entry.tier) is not None:
         use = rows.get(uses.ROWS, *address)
         after = _row(entry, tier, 0 if use is None else use.accesses)
     else:
         return
-    is_restored = bool(rows.written(entries.ROWS))
+    is_restored = bool(rows.list_written(entries.ROWS))
     _replace(rows, record, None, msgspec.structs.replace(after, at=at) if is_restored else after)
 
 
@@ -277,16 +279,16 @@ def _learn(rows: Rows, record: Record) -> None:
     confidence = payload.get("confidence")
     if confidence is not None and confidence < rules.CONFIDENCE_MIN:
         return
-    for id_ in _named(event):
+    for id_ in _list_named(event):
         ref = rows.get(entries.IDS, event.space, "", id_)
         if ref is None or ref.status != entries.LIVE:
             continue
         row = rows.get(tables.ROWS, event.space, ref.owner, entries.key_of(ref.offset))
         if row is not None and may_read(event.agent, linking.live(rows, event.space, ref)):
-            _replace(rows, record, row, _learned(row, event))
+            _replace(rows, record, row, _learn_outcome(row, event))
 
 
-def _learned(row: TierRow, event: Event) -> TierRow:
+def _learn_outcome(row: TierRow, event: Event) -> TierRow:
     payload = event.payload
     predicted, actual = float(payload.get("predicted", 0.5)), float(payload.get("actual", 0.5))
     success, importance = payload.get("success"), row.importance
@@ -294,7 +296,7 @@ def _learned(row: TierRow, event: Event) -> TierRow:
         importance += rules.SUCCESS_IMPORTANCE if success else rules.FAILURE_IMPORTANCE
     return msgspec.structs.replace(
         row,
-        surprise=rules.surprised(row.surprise, predicted, actual),
+        surprise=rules.average_surprise(row.surprise, predicted, actual),
         importance=max(0.0, min(importance, 1.0)),
         successes=row.successes + bool(success),
         reports=row.reports + (success is not None),
@@ -306,7 +308,7 @@ def _learned(row: TierRow, event: Event) -> TierRow:
 
 def _bound(rows: Rows, event: Event, at: int) -> None:
     known = rows.get(tables.AGENTS, event.space, event.agent)
-    bounded = None if known is None else scheduling.bounded(known, at)
+    bounded = None if known is None else scheduling.note_event(known, at)
     if bounded is not None and bounded != known:
         scheduling.put(rows, event.space, event.agent, bounded, _settings(rows, event.space, event.agent))
 
@@ -323,6 +325,6 @@ def _close(rows: Rows, event: Event, at: int) -> None:
     if trigger is not None and trigger.kind == CONSOLIDATION:
         limits = _settings(rows, event.space, event.agent)
         state = scheduling.agent_of(rows, event.space, event.agent)
-        now = scheduling.closed(state, trigger.ordinal, at, limits)
+        now = scheduling.close_plan(state, trigger.ordinal, at, limits)
         if now != state:
             scheduling.put(rows, event.space, event.agent, now, limits)

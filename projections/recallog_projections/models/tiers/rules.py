@@ -58,13 +58,13 @@ def is_faster(tier: str, other: str) -> bool:
     return TIERS.index(tier) < TIERS.index(other)
 
 
-def decayed(importance: float, at: int, now: int, half_life_hours: float) -> float:
+def decay_importance(importance: float, at: int, now: int, half_life_hours: float) -> float:
     """The importance at `now` of an entry retained `at`, both in microseconds since 1970; unchanged if not yet."""
     age = now - at
     return importance if age <= 0 else importance * 0.5 ** (age / _MICROS_OF_HOUR / half_life_hours)
 
 
-def surprised(surprise: float, predicted: float, actual: float) -> float:
+def average_surprise(surprise: float, predicted: float, actual: float) -> float:
     """The moving average of surprise after one more outcome."""
     return (1 - SURPRISE_ALPHA) * surprise + SURPRISE_ALPHA * max(0.0, actual - predicted)
 

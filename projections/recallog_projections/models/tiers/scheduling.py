@@ -28,7 +28,7 @@ def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSet
     """Write the row of an agent, and have its next plan fall due by it.
 
     That is an interval after the newest plan, or after the first entry; at once if a tier has got too many. If these
-    times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`bounded`). An
+    times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`note_event`). An
     agent without entries that carry a tier has nothing to plan.
     """
     trigger = consolidation_of(space, agent, state.plans)
@@ -51,12 +51,12 @@ def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
     return at if state.full_at is None else min(at, state.full_at)
 
 
-def bounded(state: AgentTiers, at: int) -> AgentTiers:
+def note_event(state: AgentTiers, at: int) -> AgentTiers:
     """The row of an agent after an event of its own at this time."""
     return state if state.since <= at + _AHEAD else msgspec.structs.replace(state, since=at + _AHEAD)
 
 
-def planned(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTiers:
+def note_plan(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTiers:
     """The row of an agent when a part of a plan is folded, before its moves.
 
     A plan is finished with its last part. Only the plan that is next counts: a late part of another one still moves
@@ -71,7 +71,7 @@ def planned(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTier
     return msgspec.structs.replace(state, plans=state.plans + 1, unfinished=False)
 
 
-def closed(state: AgentTiers, ordinal: int, at: int, settings: TierSettings) -> AgentTiers:
+def close_plan(state: AgentTiers, ordinal: int, at: int, settings: TierSettings) -> AgentTiers:
     """The row of an agent when the trigger of a plan is closed. If its last part is missing, the next plan is due
     an interval later, so that a failing reactor is not called again at once."""
     if ordinal != state.plans:

@@ -1,6 +1,6 @@
 """The projections of tiers."""
 
-from recallog_projections.models.tiers.due import Summaries
-from recallog_projections.models.tiers.projection import Tiers
+from recallog_projections.models.tiers.due import SummariesDue
+from recallog_projections.models.tiers.projection import TiersProjection
 
-PROJECTIONS = (Tiers, Summaries)
+PROJECTIONS = (TiersProjection, SummariesDue)

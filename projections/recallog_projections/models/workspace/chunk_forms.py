@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recallog_projections.models.workspace.chunks import Chunk
+from recallog_projections.models.workspace.chunks import DocumentChunk
 from recallog_schemas.models.workspace import limits as workspace_limits
 
 
@@ -40,16 +40,16 @@ class ChunkChanges(msgspec.Struct, frozen=True):
 
     present: tuple[ChunkForm, ...]
     """The chunks that it has now, in its order."""
-    begun: tuple[tuple[ChunkForm, Chunk], ...]
+    begun: tuple[tuple[ChunkForm, DocumentChunk], ...]
     """Those that it did not have before."""
-    ended: tuple[tuple[ChunkForm, Chunk], ...]
+    ended: tuple[tuple[ChunkForm, DocumentChunk], ...]
     """Those that it does not have any more."""
 
 
 def changes(
     known: Sequence[ChunkForm],
-    before: Sequence[tuple[int, Chunk]],
-    after: Sequence[tuple[int, Chunk]],
+    before: Sequence[tuple[int, DocumentChunk]],
+    after: Sequence[tuple[int, DocumentChunk]],
     offset: int,
     at: int,
 ) -> ChunkChanges:
@@ -57,11 +57,11 @@ def changes(
 
     `known` are the forms of the chunks `before`, in the same order; chunks come with the keys of their texts.
     """
-    left: dict[int, deque[tuple[ChunkForm, Chunk]]] = defaultdict(deque)
+    left: dict[int, deque[tuple[ChunkForm, DocumentChunk]]] = defaultdict(deque)
     for form, (key, chunk) in zip(known, before, strict=True):
         left[key].append((form, chunk))
     present: list[ChunkForm] = []
-    begun: list[tuple[ChunkForm, Chunk]] = []
+    begun: list[tuple[ChunkForm, DocumentChunk]] = []
     for number, (key, chunk) in enumerate(after):
         if left[key]:
             present.append(left[key].popleft()[0])
@@ -72,6 +72,6 @@ def changes(
     return ChunkChanges(tuple(present), tuple(begun), tuple(ended))
 
 
-def retained(ended: Sequence[str]) -> tuple[str, ...]:
+def select_retained(ended: Sequence[str]) -> tuple[str, ...]:
     """Those of the ended points, oldest first, that are retained."""
     return tuple(ended[-workspace_limits.DOCUMENT_CHUNKS_ENDED :])

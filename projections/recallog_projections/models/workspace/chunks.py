@@ -23,7 +23,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class DocumentChunk:
     """A part of a document."""
 
     first: int
@@ -55,7 +55,7 @@ class _Section:
     """Whether it has nothing but headings and empty lines so far."""
 
 
-def chunks(path: str, text: str) -> list[Chunk]:
+def chunks(path: str, text: str) -> list[DocumentChunk]:
     """The chunks of a document, in order. Lines without words at the ends of chunks belong to none."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     found = list(_sections(lines)) if PurePosixPath(path).suffix.lower() in _PROSE else []
@@ -104,7 +104,7 @@ def _fence_after(line: str, fence: str) -> str:
     return "" if closes else fence
 
 
-def _of_section(path: str, section: _Section) -> Iterator[Chunk]:
+def _of_section(path: str, section: _Section) -> Iterator[DocumentChunk]:
     start, lines = 0, section.lines
     while start < len(lines):
         end = _end(lines, start)
@@ -114,7 +114,7 @@ def _of_section(path: str, section: _Section) -> Iterator[Chunk]:
         while last > first and not lines[last - 1].strip():
             last -= 1
         if first < last:
-            yield Chunk(
+            yield DocumentChunk(
                 section.first + first, section.first + last - 1, "\n".join(lines[first:last]), path, section.above
             )
         start = end

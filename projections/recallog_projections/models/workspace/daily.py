@@ -66,7 +66,7 @@ class DailyLogs:
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event = record.event
-        for before, logged in rows.written(LOGGED):
+        for before, logged in rows.list_written(LOGGED):
             if logged is not None:
                 since = (before or _NEVER).offset
                 yield Due(DAILY, event.agent, entries=_documents(rows, event), since=since, cause=event.id)

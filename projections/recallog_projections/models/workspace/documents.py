@@ -20,10 +20,10 @@ from recallog_projections.index.documents import (
 from recallog_projections.index.engines.engine import apart_from
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.items.projection import ItemRow, Items
+from recallog_projections.models.items.projection import ItemRow, ItemsProjection
 from recallog_projections.models.workspace import chunk_forms
 from recallog_projections.models.workspace.chunk_forms import ChunkForm, DocumentChunks
-from recallog_projections.models.workspace.chunks import Chunk, chunks
+from recallog_projections.models.workspace.chunks import DocumentChunk, chunks
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
@@ -42,20 +42,20 @@ class ChunkDocuments(DocumentMaker):
     """Makes the documents of chunks, from the rows of items."""
 
     version = 1
-    kinds = Items.kinds
+    kinds = ItemsProjection.kinds
     tables = (CHUNKS,)
 
     def projections(self) -> Sequence[Projection]:
-        return [Items(fact_blocks.WORKSPACE)]
+        return [ItemsProjection(fact_blocks.WORKSPACE)]
 
     def apply(self, rows: Rows, record: Record) -> int:
-        return sum(_apply(rows, record, path) for path in _changed(record.event))
+        return sum(_apply(rows, record, path) for path in _list_changed(record.event))
 
 
 MAKER = ChunkDocuments()
 
 
-def _changed(event: Event) -> Iterable[str]:
+def _list_changed(event: Event) -> Iterable[str]:
     """The paths of the rows of the documents of its workspace that an event may change."""
     if event.payload["namespace"] != list(fact_blocks.WORKSPACE):
         return ()
@@ -72,7 +72,11 @@ def _apply(rows: Rows, record: Record, path: str) -> int:
     known = rows.get(CHUNKS, space, agent, path) or DocumentChunks((), ())
     at = record.time
     changed = chunk_forms.changes(
-        known.present, _keyed(chunks_of(path, before)), _keyed(chunks_of(path, after)), record.offset, at
+        known.present,
+        _number_chunks(chunks_of(path, before)),
+        _number_chunks(chunks_of(path, after)),
+        record.offset,
+        at,
     )
     for form, chunk in changed.begun:
         document = _document_of(space, agent, path, form, chunk)
@@ -83,7 +87,7 @@ def _apply(rows: Rows, record: Record, path: str) -> int:
         document = _document_of(space, agent, path, form, chunk)
         document = msgspec.structs.replace(document, until=record.offset, until_at=at, written=record.offset)
         rows.put(DOCUMENTS, document, "", key=points[-1])
-    retained = chunk_forms.retained(points)
+    retained = chunk_forms.select_retained(points)
     for key in points[: len(points) - len(retained)]:
         rows.delete(DOCUMENTS, "", key=key)
     if changed.present or retained:
@@ -91,17 +95,17 @@ def _apply(rows: Rows, record: Record, path: str) -> int:
     return len(changed.begun) - (len(points) - len(retained))
 
 
-def chunks_of(path: str, row: ItemRow | None) -> list[Chunk]:
+def chunks_of(path: str, row: ItemRow | None) -> list[DocumentChunk]:
     """The chunks of the document with this row, at this path of rows; none if its value is not a text."""
     value = None if row is None or row.index is False else items.value_of(row)
     return chunks(items.names_of(path)[1], without_surrogates(value)) if isinstance(value, str) else []
 
 
-def _keyed(found: Sequence[Chunk]) -> list[tuple[int, Chunk]]:
+def _number_chunks(found: Sequence[DocumentChunk]) -> list[tuple[int, DocumentChunk]]:
     return [(text_key(chunk.text), chunk) for chunk in found]
 
 
-def _document_of(space: str, agent: str, path: str, form: ChunkForm, chunk: Chunk) -> Document:
+def _document_of(space: str, agent: str, path: str, form: ChunkForm, chunk: DocumentChunk) -> Document:
     return Document(
         space=apart_from(space),
         agent=agent,

@@ -12,4 +12,4 @@ ANSWERS = KINDS[0].closings
 
 def reflection_of(space: str, agent: str, ordinal: int) -> Trigger:
     """The trigger of the reflection that is due for `agent` after `ordinal` answers."""
-    return triggers.numbered(REFLECTION, space, agent, ordinal)
+    return triggers.make_numbered(REFLECTION, space, agent, ordinal)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, counted, event_lines
+from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, count_noun, event_lines
 
 
 class Belief(Remembered):
@@ -74,7 +74,7 @@ class ReflectionView(OfAgent, Bounded):
         """Whether a reflection is due, then the events to reflect on, one per line."""
         since_last = "so far" if self.last is None else f"since the last one at {self.last}"
         if self.threshold is None:
-            return f"never due: {self.agent} has no threshold; {counted(self.events, 'event')} {since_last}"
+            return f"never due: {self.agent} has no threshold; {count_noun(self.events, 'event')} {since_last}"
         count = f"{self.events:,} of {self.threshold:,} events {since_last}"
         if not self.due:
             return f"not due: {count}"

@@ -10,7 +10,7 @@ KINDS = (
         "consensus.recorded",
         "Agents agreed on a conclusion.",
         ConsensusRecorded,
-        text_rules.declared("{topic}: {conclusion}"),
+        text_rules.make_rule("{topic}: {conclusion}"),
         0.90,
         "topic conclusion key_claims cruxes domain tags",
         shared=True,

@@ -7,7 +7,7 @@ from pydantic import Field
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, OfAgent, View, counted, indented, one_line, shown_json
+from recallog_schemas.views.base import Bounded, OfAgent, View, count_noun, indent_lines, one_line, shown_json
 from recallog_schemas.views.erasures import ErasureReport
 
 
@@ -42,9 +42,9 @@ class ConversationView(OfAgent, Bounded):
     chars: int
     """The characters of the messages that a model reads as text."""
 
-    def fitted(self) -> Self:
+    def fit(self) -> Self:
         """The answer with the items of its list that fit."""
-        found = super().fitted()
+        found = super().fit()
         return found.model_copy(update={"ids": found.ids[found.left_out - self.left_out :]})
 
     @property
@@ -123,6 +123,6 @@ class CompactionView(View):
 
     def format(self) -> str:
         """The numbers, and the summary indented below them."""
-        line = f"{counted(self.compacted, 'message')} compacted, {self.kept:,} kept"
+        line = f"{count_noun(self.compacted, 'message')} compacted, {self.kept:,} kept"
         failed = f"\nwithout the model: {one_line(self.failed)}" if self.failed else ""
-        return f"{line}{failed}\n{indented(self.summary)}" if self.summary is not None else line
+        return f"{line}{failed}\n{indent_lines(self.summary)}" if self.summary is not None else line

@@ -46,7 +46,7 @@ class Nearest(Part):
     """The embedding model."""
 
 
-class Retained(Payload):
+class EntryRetained(Payload):
     """An agent keeps a text on purpose. The id of the entry is that of the event; `subject` of the event is the person
     it is about."""
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, OfAgent, Standing, View, counted, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Standing, View, count_noun, one_line
 
 
 class EntryView(Standing):
@@ -410,7 +410,7 @@ class Seeded(View):
 
     def format(self) -> str:
         """How many there are, and how many were written."""
-        return f"{counted(len(self.ids), 'entry', 'entries')}, {self.written} written"
+        return f"{count_noun(len(self.ids), 'entry', 'entries')}, {self.written} written"
 
 
 class NearDuplicate(View):

@@ -49,9 +49,9 @@ class ContextView(OfAgent):
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""
 
-    def fitted(self) -> Self:
+    def fit(self) -> Self:
         """The answer with the items of its list that fit."""
-        reflection = self.reflection.fitted()
+        reflection = self.reflection.fit()
         return self if reflection is self.reflection else self.model_copy(update={"reflection": reflection})
 
     @property
@@ -113,7 +113,7 @@ class Explanation(OfEvent):
         """Whether it is in the prompt, or was scored."""
         return self.memory is not None or bool(self.sections)
 
-    def concealed(self) -> Self:
+    def conceal(self) -> Self:
         """The explanation of an unknown event."""
         return self.model_copy(
             update={

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from recallog_schemas.event import Position
 from recallog_schemas.models.long_term.views import Retained
-from recallog_schemas.views.base import Bounded, OfAgent, View, continued, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, indent_continuation, one_line
 
 
 class StreamMemory(View):
@@ -103,4 +103,4 @@ class StreamSummary(OfAgent):
     def format(self) -> str:
         """The summary, and the outcome of storing it; `(nothing)` if the span has no memories."""
         stored = [] if self.stored is None else [self.stored.format()]
-        return "\n".join([continued(self.text) or "(nothing)", *stored])
+        return "\n".join([indent_continuation(self.text) or "(nothing)", *stored])

@@ -13,4 +13,4 @@ KINDS = (TriggerKind(CONSOLIDATION, ("plan", "plans"), recurs=True), TriggerKind
 
 def consolidation_of(space: str, agent: str, ordinal: int) -> Trigger:
     """The trigger of the plan that is due for `agent` after `ordinal` plans."""
-    return triggers.numbered(CONSOLIDATION, space, agent, ordinal)
+    return triggers.make_numbered(CONSOLIDATION, space, agent, ordinal)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from recallog_schemas.event import Position
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.models.long_term.views import EntryView
-from recallog_schemas.views.base import Bounded, OfAgent, View, counted, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, count_noun, one_line
 
 _ENDED = {"expired": "unread for too long", "tier_limit": "beyond the maximum of their tier"}
 """The reasons for which plans archive, in words."""
@@ -176,7 +176,7 @@ class Consolidation(View):
 
     def format(self) -> str:
         """One line for each entry that moved or was archived, then the numbers."""
-        summaries = counted(len(self.summaries), "summary", "summaries")
+        summaries = count_noun(len(self.summaries), "summary", "summaries")
         numbers = f"{self.promoted} promoted, {self.demoted} demoted, {len(self.archived)} archived, {summaries}"
         return "\n".join([*(each.format() for each in (*self.moves, *self.archived)), numbers])
 

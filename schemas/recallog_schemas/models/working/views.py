@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, View, indented, one_line, shown_json
+from recallog_schemas.views.base import Bounded, OfAgent, View, indent_lines, one_line, shown_json
 
 
 class Block(View):
@@ -21,7 +21,7 @@ class Block(View):
 
     def format(self) -> str:
         """The label, the version, and the content indented below it."""
-        return f"{one_line(self.label)} (version {self.version})\n{indented(shown_json(self.content))}"
+        return f"{one_line(self.label)} (version {self.version})\n{indent_lines(shown_json(self.content))}"
 
 
 class BlocksView(OfAgent, Bounded):

@@ -14,7 +14,7 @@ from recallog_schemas import Position
 from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_schemas.views import Remembered
 from recallog_service.console.page import Page, Panel, Place
-from recallog_service.console.visit import Shown, Visit
+from recallog_service.console.visit import ShownPanel, Visit
 
 NOW = "now"
 TICKS = 60
@@ -62,7 +62,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Line:
+class LinePair:
     """A line of two texts side by side. One that only one text has is None in the other."""
 
     left: str | None
@@ -71,11 +71,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PanelDifference:
     """What two moments show in one panel."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[LinePair]
     changed: int
     """How many lines differ."""
 
@@ -91,7 +91,7 @@ async def agent(visit: Visit) -> Response:
     moment = await _moment(visit, as_of, end)
     if "with" in visit.given:
         differences = await _differences(visit, as_of, other)
-        shown: Sequence[Shown] = ()
+        shown: Sequence[ShownPanel] = ()
     else:
         differences, shown = [], await _panels(visit, as_of)
     context = {
@@ -172,30 +172,30 @@ def _ticks(before: Sequence[Remembered], after: Sequence[Remembered], agent: str
         yield Tick(each, round(x, 3), each.event.agent == agent, number == len(before))
 
 
-async def _panels(visit: Visit, as_of: str | None) -> Sequence[Shown]:
+async def _panels(visit: Visit, as_of: str | None) -> Sequence[ShownPanel]:
     """The panels at a moment: first that of the model which is built on the others, then the window."""
     given = {"space": visit.given["space"], "agent": visit.given["agent"], "as_of": as_of}
     window, of_models = await asyncio.gather(visit.panel(WINDOW, **given), visit.panels(Place.AGENT, **given))
     return [each for each in [*of_models[-1:], window, *of_models[:-1]] if each is not None]
 
 
-async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[Difference]:
+async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[PanelDifference]:
     """What differs between two moments, panel by panel."""
     left, right = await asyncio.gather(_panels(visit, as_of), _panels(visit, other))
     pairs = [(each, others) for each in left for others in right if each.panel is others.panel]
     return await asyncio.to_thread(lambda: [_difference(*pair) for pair in pairs])
 
 
-def _difference(left: Shown, right: Shown) -> Difference:
-    lines = [*_compared(_lines(left), _lines(right))]
-    return Difference(left.panel.title, lines, sum(not each.is_equal for each in lines))
+def _difference(left: ShownPanel, right: ShownPanel) -> PanelDifference:
+    lines = [*_compare_lines(_lines(left), _lines(right))]
+    return PanelDifference(left.panel.title, lines, sum(not each.is_equal for each in lines))
 
 
-def _lines(shown: Shown) -> Sequence[str]:
+def _lines(shown: ShownPanel) -> Sequence[str]:
     return (shown.answer.format() if shown.problem is None else str(shown.problem)).splitlines()
 
 
-def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
+def _compare_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[LinePair]:
     """The lines that differ, side by side, and a few equal ones around them.
 
     Lines have dates if the events of a panel are from several days. The date of a line is not a difference. Lines that
@@ -205,7 +205,7 @@ def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
     for group in SequenceMatcher(None, before, after).get_grouped_opcodes(AROUND_LINES):
         for tag, first, last, other_first, other_last in group:
             for number in range(max(last - first, other_last - other_first)):
-                yield Line(
+                yield LinePair(
                     left[first + number] if first + number < last else None,
                     right[other_first + number] if other_first + number < other_last else None,
                     tag == "equal",

@@ -11,10 +11,10 @@ async def knowledge(visit: Visit) -> Response:
     """One panel, by the name of its operation in `show`; the first one without it."""
     agent = {"space": visit.text("space"), "agent": visit.text("agent")}
     panels = panels_of_models(Place.KNOWLEDGE)
-    tabs = [each for each in panels if _required(each) <= agent.keys() and visit.may(each.operation, **agent)]
+    tabs = [each for each in panels if _find_required(each) <= agent.keys() and visit.may(each.operation, **agent)]
     wanted = visit.given.get("show", tabs[0].operation if tabs else "")
     chosen = next((each for each in panels if each.operation == wanted), None)
-    if not tabs or chosen is None or not _required(chosen) <= visit.given.keys():
+    if not tabs or chosen is None or not _find_required(chosen) <= visit.given.keys():
         raise OutOfRange(f"there is no page {wanted}", path="show")
     shown = await visit.panel(chosen, **visit.given)
     if shown is None:
@@ -30,7 +30,7 @@ async def knowledge(visit: Visit) -> Response:
     )
 
 
-def _required(panel: Panel) -> set[str]:
+def _find_required(panel: Panel) -> set[str]:
     """The arguments that a panel needs from the page. Those that need more than an agent are about one of its items,
     which links to them."""
     parameters = OPERATIONS[panel.operation].parameters.items()

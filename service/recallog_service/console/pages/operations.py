@@ -75,8 +75,8 @@ async def dead_letter(visit: Visit) -> Response:
         title=f"Dead letter {position}",
         command=("admin.dead_letter", {"position": position}),
         detail=detail,
-        record=_marked(record, first) if first else [(line, False) for line in record],
-        first=_marked(first, record),
+        record=_mark_lines(record, first) if first else [(line, False) for line in record],
+        first=_mark_lines(first, record),
         remedy=REMEDIES.get(detail.letter.reason, ""),
     )
 
@@ -140,7 +140,7 @@ def _lines(content: str) -> Sequence[str]:
     return content.splitlines()
 
 
-def _marked(lines: Sequence[str], others: Sequence[str]) -> Sequence[tuple[str, bool]]:
+def _mark_lines(lines: Sequence[str], others: Sequence[str]) -> Sequence[tuple[str, bool]]:
     """Lines, each with whether the others do not have it."""
     known = set(others)
     return [(line, line not in known) for line in lines]

@@ -20,7 +20,7 @@ ANSWERED = 6
 
 
 @dataclass(frozen=True)
-class Events:
+class EventsPage:
     """A page of events, and how it was asked for."""
 
     items: Sequence[Remembered]
@@ -49,7 +49,7 @@ async def space(visit: Visit) -> Response:
         detail=detail,
         sessions=await visit.ask("sessions", space=name, limit=SESSIONS),
         due=await visit.ask("pending", space=name, limit=DUE),
-        answered=await _answered(visit, detail),
+        answered=await _find_answers(visit, detail),
         kinds=[each for each in settings.kinds if each.space or each.name in {kind.name for kind in detail.kinds}],
         panels=await visit.panels(Place.SPACE, space=name),
     )
@@ -79,7 +79,7 @@ async def event(visit: Visit) -> Response:
     return await visit.page("event.html", title=f"Event {position}", command=(operation, arguments), shown=found[0])
 
 
-async def _events(visit: Visit, space: str, start: Position | None = None) -> Events:
+async def _events(visit: Visit, space: str, start: Position | None = None) -> EventsPage:
     """A page of the events: of the space or, with a key of one agent, those that this agent may see."""
     given = visit.given
     arguments: dict[str, Any] = {"space": space, "limit": EVENTS, "session": given.get("session")}
@@ -93,10 +93,10 @@ async def _events(visit: Visit, space: str, start: Position | None = None) -> Ev
         arguments |= {"agent": visit.only_agent}
     found = await visit.ask(operation, **arguments)
     items = [each for each in found.items if start is None or each.position >= start]
-    return Events(items, found.older, (operation, arguments))
+    return EventsPage(items, found.older, (operation, arguments))
 
 
-async def _answered(visit: Visit, detail: SpaceDetail) -> Sequence[Remembered]:
+async def _find_answers(visit: Visit, detail: SpaceDetail) -> Sequence[Remembered]:
     """The newest events that have answered triggers."""
     closings = sorted(triggers.all_closings() & {each.name for each in detail.kinds})
     if not closings:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from recallog_schemas.errors import Forbidden, RecallogError
 from recallog_schemas.views import Remembered, SpaceView, Status
-from recallog_schemas.views.base import counted
+from recallog_schemas.views.base import count_noun
 from recallog_service.console.page import Page, Place
 from recallog_service.console.rendering import url
 from recallog_service.console.visit import Visit
@@ -75,13 +75,15 @@ def _attention(status: Status) -> Iterator[Attention]:
     for fault in status.faults:
         yield Attention(fault.problem, operations, "bad" if fault.severe else "warn", fault.remedy)
     if dead := sum(each.dead_letters for each in status.partitions):
-        yield Attention(counted(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that no view has")
+        yield Attention(
+            count_noun(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that no view has"
+        )
     building = status.index is not None and status.index.state == "building"
     for each in status.partitions:
         if each.problem:
             yield Attention(f"{each.views}, partition {each.partition}", operations, "bad", each.problem)
         elif each.lag and not (each.views == "index" and building):
-            behind = f"{each.views}, partition {each.partition}: {counted(each.lag, 'record')} not processed yet"
+            behind = f"{each.views}, partition {each.partition}: {count_noun(each.lag, 'record')} not processed yet"
             yield Attention(behind, operations)
     if status.index is not None and status.index.state not in ("current", "none"):
         tone = "bad" if status.index.state in ("failing", "unavailable") else "warn"
@@ -89,7 +91,7 @@ def _attention(status: Status) -> Iterator[Attention]:
     if status.pending:
         first = status.pending[0]
         more = f"first {first.kind} of {first.agent} in {first.space}"
-        due = f"{counted(status.pending_total, 'trigger')} due"
+        due = f"{count_noun(status.pending_total, 'trigger')} due"
         yield Attention(due, f"{url('/space', space=first.space)}#due", "warn", more)
 
 

@@ -19,7 +19,7 @@ COLOURS = 8
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """A part of a score as a piece of a bar."""
 
     name: str
@@ -31,11 +31,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Hit:
+class HitBar:
     """A hit with its bar."""
 
     hit: RecallHit
-    parts: Sequence[Part]
+    parts: Sequence[ScorePart]
 
 
 async def why(visit: Visit) -> Response:
@@ -60,19 +60,19 @@ async def why(visit: Visit) -> Response:
     )
 
 
-def _with_bars(hits: Sequence[RecallHit]) -> Iterator[Hit]:
+def _with_bars(hits: Sequence[RecallHit]) -> Iterator[HitBar]:
     """The hits with their scores as bars, of which the longest is as wide as the page. Parts of 0 are left out."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.parts))
     longest = max((sum(map(abs, hit.parts.values())) for hit in hits), default=0) or 1
     for hit in hits:
-        parts, start = list[Part](), 0.0
+        parts, start = list[ScorePart](), 0.0
         for name, value in sorted(hit.parts.items(), key=lambda part: -part[1]):
             if not round(value, 3):
                 continue
             width = 100 * abs(value) / longest
-            parts.append(Part(name, value, round(start, 2), round(width, 2), names.index(name) % COLOURS))
+            parts.append(ScorePart(name, value, round(start, 2), round(width, 2), names.index(name) % COLOURS))
             start += width
-        yield Hit(hit, parts)
+        yield HitBar(hit, parts)
 
 
 async def _memory(visit: Visit, id_: str, at: Mapping[str, Any]) -> Response:

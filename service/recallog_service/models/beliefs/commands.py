@@ -11,7 +11,7 @@ from recallog import Event, Memory
 from recallog.following.entries import POLL_SECONDS, LedgerEntry
 from recallog.models.beliefs.following import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
-from recallog_schemas.views import continued
+from recallog_schemas.views import indent_continuation
 from recallog_service.cli import console, panels, terminal, unknown_names
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
 from recallog_service.cli.terminal import Home, Json, Space
@@ -53,7 +53,7 @@ def watch_command(
     async def work() -> None:
         if not once:
             await terminal.until_it_exists(home)
-        with terminal.opened(home) as (memory, _):
+        with terminal.open_memory(home) as (memory, _):
             async with memory:
                 await memory.pending(space)  # builds the views, if necessary, with a progress bar
         async with Memory.open(terminal.settings(home)) as memory:
@@ -136,7 +136,7 @@ def _entry(entry: LedgerEntry) -> Sequence[tuple[str, str]]:
         (event.agent, "bold"),
         (to, ""),
         (f"  {event.kind}  ", "dim"),
-        (continued(_text(event)), style),
+        (indent_continuation(_text(event)), style),
     ]
 
 

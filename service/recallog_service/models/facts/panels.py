@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 def _network(graph: "EntityGraph") -> Mapping[str, Any]:
     nodes = tuple((each.entity, each.entries) for each in graph.entities)
-    return {"network": _drawn(nodes, tuple(((each.one, each.other), each.entries) for each in graph.links))}
+    return {"network": _draw(nodes, tuple(((each.one, each.other), each.entries) for each in graph.links))}
 
 
 @lru_cache(maxsize=8)
-def _drawn(nodes: tuple[tuple[str, int], ...], links: tuple[tuple[tuple[str, str], int], ...]) -> "Network":
+def _draw(nodes: tuple[tuple[str, int], ...], links: tuple[tuple[tuple[str, str], int], ...]) -> "Network":
     from recallog_service.console import network
 
-    return network.drawn(dict(nodes), dict(links))
+    return network.draw_network(dict(nodes), dict(links))
 
 
 PANELS = (

@@ -1,15 +1,15 @@
 """The tool that answers from what an agent has kept."""
 
 from recallog_schemas.models.long_term.views import Synthesis
-from recallog_schemas.views import continued, one_line
+from recallog_schemas.views import indent_continuation, one_line
 from recallog_service.mcp.showing import Given
 from recallog_service.mcp.tools import Tool, Way
 
 
-def _reflected(answer: Synthesis, given: Given) -> str:
+def _show_answer(answer: Synthesis, given: Given) -> str:
     """The answer, and the ids of the memories that it was made from."""
     sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
-    return f"{continued(answer.answer)}{sources}"
+    return f"{indent_continuation(answer.answer)}{sources}"
 
 
 TOOLS = (
@@ -17,6 +17,6 @@ TOOLS = (
         "reflect_on_memory",
         "Reflect on memories",
         "Answer a question from the kept facts and experiences that fit it best, with the ids of these.",
-        [Way("long_term.reflect", {"question": "question"}, _reflected)],
+        [Way("long_term.reflect", {"question": "question"}, _show_answer)],
     ),
 )

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import Deduplicated, Retained
 
 
-def _retained(view: "Retained") -> None:
+def _print_retained(view: "Retained") -> None:
     terminal.print_lines(view.format())
     if view.explanation:
         terminal.note(view.explanation)
 
 
-def _deduplicated(view: "Deduplicated") -> None:
+def _print_deduplicated(view: "Deduplicated") -> None:
     terminal.print_lines(view.format())
     if view.proposed and not view.merged:
         terminal.note(
@@ -22,5 +22,5 @@ def _deduplicated(view: "Deduplicated") -> None:
         )
 
 
-RENDERERS = {"Retained": _retained, "Deduplicated": _deduplicated}
+RENDERERS = {"Retained": _print_retained, "Deduplicated": _print_deduplicated}
 """By the name of the view."""

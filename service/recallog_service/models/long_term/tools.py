@@ -9,22 +9,22 @@ from recallog_service.mcp.showing import Given
 from recallog_service.mcp.tools import Tool, Way
 
 
-def _retained(answer: Retained, given: Given) -> str:
+def _show_retained(answer: Retained, given: Given) -> str:
     """`Stored memory l-7: Acme prefers React.`, or why nothing was stored."""
     shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
     match answer.outcome:
         case "stored" | "updated":
-            return f"{one_line(f'Stored memory {answer.id}: {shown}')}{_superseded(answer)}{_near(answer)}"
+            return f"{one_line(f'Stored memory {answer.id}: {shown}')}{_show_superseded(answer)}{_near(answer)}"
         case "unpinned":
             why = "but not pinned, since five are already pinned"
-            return one_line(f"Stored memory {answer.id}, {why}: {shown}") + _superseded(answer)
+            return one_line(f"Stored memory {answer.id}, {why}: {shown}") + _show_superseded(answer)
         case "skipped":
             return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which says this: {shown}")
         case _:
             return f"Not stored ({answer.explanation}): {shown}"
 
 
-def _superseded(answer: Retained | EntriesChange) -> str:
+def _show_superseded(answer: Retained | EntriesChange) -> str:
     """A further line that names the memories that are past now."""
     past = one_line(", ".join(answer.supersedes))
     return f"\nIt supersedes memory {past}, which is kept and marked as past." if past else ""
@@ -44,9 +44,11 @@ def _forgotten(answer: EntriesChange, given: Given) -> str:
     return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
 
 
-def _updated(answer: EntriesChange, given: Given) -> str:
+def _show_updated(answer: EntriesChange, given: Given) -> str:
     """Whether the memory was changed, and which ones are past now."""
-    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}") + _superseded(answer)
+    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}") + _show_superseded(
+        answer
+    )
 
 
 TOOLS = (
@@ -59,7 +61,7 @@ TOOLS = (
             Way(
                 "long_term.retain",
                 {"content": "text", "entity": "entity", "category": "category"},
-                _retained,
+                _show_retained,
             )
         ],
     ),
@@ -86,7 +88,7 @@ TOOLS = (
             Way(
                 "long_term.update",
                 {"memory_id": "entry_id", "new_content": "text"},
-                _updated,
+                _show_updated,
                 needs=frozenset({"new_content"}),
                 if_not_owner="Memory {memory_id} not found",
             )

@@ -86,7 +86,7 @@ def _run(
     missing: Literal["create", "refuse"],
 ) -> None:
     async def whole() -> WorkspaceImport | WorkspaceExport:
-        with terminal.opened(home, missing=missing) as (memory, _):
+        with terminal.open_memory(home, missing=missing) as (memory, _):
             async with memory:
                 return await work(memory)
 

@@ -85,7 +85,7 @@ class UnknownTopicId(kafka.KafkaError):
     retriable = True
 
 
-class Client:
+class KafkaClient:
     """A connection to the cluster for single requests. Every call may raise a `KafkaError`."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ REPEAT_SECONDS: Final = 60.0
 _log = logging.getLogger("recallog.clients.kafka")
 
 
-class RateLimited(logging.Handler):
+class RateLimitedHandler(logging.Handler):
     """Passes on the first line of each kind, and then one per minute. Lines below WARNING are not affected."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class RateLimited(logging.Handler):
             _log.warning("the client of Kafka: %s%s", record.getMessage(), more)
 
 
-_handler = RateLimited()
+_handler = RateLimitedHandler()
 
 
 def limit() -> None:

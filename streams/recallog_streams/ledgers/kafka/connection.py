@@ -20,8 +20,8 @@ from recallog_schemas import limits
 from recallog_schemas.errors import StorageError, StorageUnavailable
 from recallog_streams.ledgers.kafka import client_log
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import Client, try_connecting
-from recallog_streams.ledgers.kafka.failures import named
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, try_connecting
+from recallog_streams.ledgers.kafka.failures import name_error
 
 Result = TypeVar("Result")
 
@@ -37,7 +37,7 @@ _NO_ANSWER: Final = (
 """Errors that do not come from the cluster."""
 
 
-class Connection:
+class KafkaConnection:
     """Connects at the first request. Repeats a request after a temporary error until its time limit."""
 
     def __init__(self, address: KafkaAddress, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
@@ -46,7 +46,7 @@ class Connection:
         self.address = address
         self.deadline_seconds = min(deadline_seconds, address.timeout_seconds)
         self.settings = address.connection()
-        self._clients: dict[float, Client] = {}
+        self._clients: dict[float, KafkaClient] = {}
         """By the time limit of their requests."""
         self._watched: set[str] = set()
         self._lock = asyncio.Lock()
@@ -59,7 +59,7 @@ class Connection:
         )
 
     async def ask(
-        self, doing: str, work: Callable[[Client], Awaitable[Result]], *, patience_seconds: float | None = None
+        self, doing: str, work: Callable[[KafkaClient], Awaitable[Result]], *, patience_seconds: float | None = None
     ) -> Result:
         """The result of `work`, one request or a few. `doing` describes it in errors.
 
@@ -72,16 +72,16 @@ class Connection:
         deadline_seconds = answer_seconds(self.deadline_seconds)
         patience = deadline_seconds if patience_seconds is None else patience_seconds
         try:
-            return await self._breaker.call(lambda: self._asked(work, deadline_seconds, patience), patience)
+            return await self._breaker.call(lambda: self._ask(work, deadline_seconds, patience), patience)
         except (KafkaError, NotImplementedError) as error:
-            raise named(error, self.address, doing) from error
+            raise name_error(error, self.address, doing) from error
 
-    async def _asked(
-        self, work: Callable[[Client], Awaitable[Result]], deadline_seconds: float, patience_seconds: float
+    async def _ask(
+        self, work: Callable[[KafkaClient], Awaitable[Result]], deadline_seconds: float, patience_seconds: float
     ) -> Result:
         now = asyncio.get_running_loop().time
         give_up = now() + patience_seconds - RETRY_WAIT_SECONDS
-        client = await self._connected(deadline_seconds)
+        client = await self._connect(deadline_seconds)
         while True:
             try:
                 return await work(client)
@@ -92,7 +92,7 @@ class Connection:
             client.refresh_metadata()
             await asyncio.sleep(RETRY_WAIT_SECONDS)
 
-    async def watch(self, client: Client, topic: str) -> None:
+    async def watch(self, client: KafkaClient, topic: str) -> None:
         """Let `client`, and all that connect later, know the leaders of the partitions of `topic` from now on."""
         await client.watch(topic)
         self._watched.add(topic)
@@ -102,11 +102,11 @@ class Connection:
         if self._closed:
             raise StorageError(f"the memory is closed, and so is the ledger {self.address}; open it again")
 
-    async def _connected(self, deadline_seconds: float) -> Client:
+    async def _connect(self, deadline_seconds: float) -> KafkaClient:
         async with self._lock:
             self.check_open()
             if deadline_seconds not in self._clients:
-                client = Client(self.settings | {"request_timeout_ms": self._request_ms(deadline_seconds)})
+                client = KafkaClient(self.settings | {"request_timeout_ms": self._request_ms(deadline_seconds)})
                 try:
                     await client.bootstrap()
                     for topic in self._watched:
@@ -133,7 +133,7 @@ class Connection:
                 await try_connecting(host.strip("[]"), int(port), settings)
             except (OSError, TimeoutError, KafkaError) as found:
                 reason = found
-                refused = named(found, self.address, "connecting")
+                refused = name_error(found, self.address, "connecting")
                 if not isinstance(refused, StorageUnavailable):
                     return refused
         return reason

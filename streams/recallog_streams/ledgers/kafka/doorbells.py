@@ -15,8 +15,8 @@ from aiokafka import errors as kafka
 
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import Client, end_without_flushing, key_hash
-from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, end_without_flushing, key_hash
+from recallog_streams.ledgers.kafka.connection import KafkaConnection
 from recallog_streams.ledgers.kafka.topic import describe
 from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Doorbell).decode
 
 
-def decoded(data: bytes | None) -> Doorbell | None:
+def decode(data: bytes | None) -> Doorbell | None:
     """The message; None if it is not one."""
     try:
         return None if data is None else _decode(data)
@@ -51,7 +51,7 @@ class TriggerTopic(TriggerQueue):
         self.name = name_of(address)
         self._address = address
         self._partitions = partitions
-        self._connection = Connection(address, SEND_SECONDS)
+        self._connection = KafkaConnection(address, SEND_SECONDS)
         self._producer: AIOKafkaProducer | None = None
         self._starting = asyncio.Lock()
 
@@ -59,7 +59,7 @@ class TriggerTopic(TriggerQueue):
         partitions = await self._partitions()
         await self._connection.ask("looking for the topic of triggers", lambda client: self._ready(client, partitions))
 
-    async def _ready(self, client: Client, partitions: int) -> None:
+    async def _ready(self, client: KafkaClient, partitions: int) -> None:
         topic = await describe(client, self.name)
         if topic is None:
             settings = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_SECONDS * 1_000)}
@@ -77,7 +77,7 @@ class TriggerTopic(TriggerQueue):
         producer: AIOKafkaProducer | None = None
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                partitions, producer = await self._partitions(), await self._started()
+                partitions, producer = await self._partitions(), await self._start_producer()
                 for message in messages:
                     key = message.space.encode()
                     partition = key_hash(key) % partitions
@@ -94,7 +94,7 @@ class TriggerTopic(TriggerQueue):
                     future.exception()  # retrieved, or asyncio logs it
                 future.cancel()
 
-    async def _started(self) -> AIOKafkaProducer:
+    async def _start_producer(self) -> AIOKafkaProducer:
         async with self._starting:
             if self._producer is None:
                 await self.create()
@@ -116,7 +116,7 @@ class TriggerTopic(TriggerQueue):
     async def consume(self, group: str, handle: Callable[[Doorbell | None], None], started: Callable[[], None]) -> None:
         from recallog_streams.ledgers.kafka import agents  # processes that only publish need no Faust
 
-        await agents.run(agents.app_of(self._address, group, self.name, lambda data: handle(decoded(data))), started)
+        await agents.run(agents.app_of(self._address, group, self.name, lambda data: handle(decode(data))), started)
 
     async def close(self) -> None:
         await self._end(self._producer)

@@ -20,7 +20,7 @@ REFUSED: Final = (
 )
 
 
-def named(error: Exception, address: object, doing: str) -> StorageError:
+def name_error(error: Exception, address: object, doing: str) -> StorageError:
     """The error of Recallog for `error`, which occurred while `doing` something at `address`."""
     if isinstance(error, _LOGIN):
         return StorageError(

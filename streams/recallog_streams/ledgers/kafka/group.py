@@ -26,12 +26,12 @@ from aiokafka.errors import (
 
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import Client, FetchedPartition
-from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
+from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition, KafkaClient
+from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.headers import traceparent_of
-from recallog_streams.ledgers.kafka.reading import FETCH_BYTES, Fetched, committed
+from recallog_streams.ledgers.kafka.reading import FETCH_BYTES, Fetched, select_committed
 from recallog_streams.ledgers.kafka.topic import Topics
 from recallog_streams.ledgers.ledger import Batch, RecordSource
 
@@ -66,7 +66,7 @@ class ConsumerGroupSource(RecordSource):
         self._group = group
         self._consumer: AIOKafkaConsumer | None = None
         self._group_checked_at = -math.inf
-        self._connection = Connection(address)
+        self._connection = KafkaConnection(address)
         """Of its own: a fetch that waits for records holds up all requests after it."""
         self._topic_id = b""
         self._fetches: dict[int, _Fetch] = {}
@@ -77,7 +77,7 @@ class ConsumerGroupSource(RecordSource):
 
     async def start(self) -> None:
         self._next, self._lost = {}, set()
-        self._connection = Connection(self._address, limits.PATIENT_SECONDS)
+        self._connection = KafkaConnection(self._address, limits.PATIENT_SECONDS)
         self._topic_id = (await Topics(self._connection).open()).id_bytes
         consumer = AIOKafkaConsumer(
             group_id=self._group,
@@ -97,7 +97,7 @@ class ConsumerGroupSource(RecordSource):
             async with asyncio.timeout(self._address.timeout_seconds + 2 * SESSION_SECONDS):
                 await consumer.start()
         except BaseException as error:
-            await _stopped(consumer)
+            await _stop_consumer(consumer)
             if isinstance(error, KafkaError | OSError):  # TimeoutError is an OSError
                 raise self._unavailable(error) from error
             raise
@@ -105,17 +105,17 @@ class ConsumerGroupSource(RecordSource):
 
     async def stop(self) -> None:
         fetches, self._fetches = self._fetches, {}
-        await ended(*(fetch.answer for fetch in fetches.values()))
+        await cancel_all(*(fetch.answer for fetch in fetches.values()))
         await self._connection.close()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
-            await _stopped(consumer)
+            await _stop_consumer(consumer)
 
-    def assigned(self) -> frozenset[int]:
-        return frozenset(topic_partition.partition for topic_partition in self._started().assignment())
+    def list_assigned(self) -> frozenset[int]:
+        return frozenset(topic_partition.partition for topic_partition in self._start_consumer().assignment())
 
     def seek(self, partition: int, offset: int) -> bool:
-        if self._consumer is None or partition not in self.assigned():
+        if self._consumer is None or partition not in self.list_assigned():
             return False
         self._next[partition] = offset
         return True
@@ -135,7 +135,7 @@ class ConsumerGroupSource(RecordSource):
         ]
         return [batch for batch in batches if batch is not None]
 
-    def lost(self) -> frozenset[int]:
+    def take_lost(self) -> frozenset[int]:
         lost, self._lost = frozenset(self._lost), set()
         return lost
 
@@ -147,17 +147,17 @@ class ConsumerGroupSource(RecordSource):
         self._group_checked_at = now
         try:
             async with asyncio.timeout(_REBALANCE_SECONDS):
-                await self._started().getmany()
+                await self._start_consumer().getmany()
         except TimeoutError:
             pass
         except KafkaError as error:
             raise self._unavailable(error) from error
 
     async def _fetch(
-        self, client: Client, partitions: Collection[int], wait_seconds: float
+        self, client: KafkaClient, partitions: Collection[int], wait_seconds: float
     ) -> list[tuple[int, int, FetchedPartition]]:
         """The first answers: partition, first offset, and what was fetched. Fetches from other brokers go on."""
-        for node, starts in self._wanted(client, partitions).items():
+        for node, starts in self._plan_fetches(client, partitions).items():
             answer = client.fetch(node, self._topic_id, starts, bytes_max=FETCH_BYTES, wait_seconds=wait_seconds)
             self._fetches[node] = _Fetch(starts, asyncio.create_task(answer))
         if not self._fetches:  # no partition has a leader now
@@ -174,7 +174,7 @@ class ConsumerGroupSource(RecordSource):
             await asyncio.sleep(RETRY_WAIT_SECONDS)
         return found
 
-    def _wanted(self, client: Client, partitions: Collection[int]) -> dict[int, dict[int, int]]:
+    def _plan_fetches(self, client: KafkaClient, partitions: Collection[int]) -> dict[int, dict[int, int]]:
         """What to fetch from each broker without a fetch in progress: the next offsets by partition.
 
         In random order, since a large answer may leave no room for the partitions that are named last.
@@ -195,7 +195,7 @@ class ConsumerGroupSource(RecordSource):
         if found.error is OffsetOutOfRangeError:
             self._lost.add(partition)
         try:
-            fetched = committed(found, math.inf, f"{self._address.topic}-{partition}")
+            fetched = select_committed(found, math.inf, f"{self._address.topic}-{partition}")
         except CorruptRecordException as error:
             _log.warning("a fetch from %s is repeated: %r", self._address, error)
             self._lost.add(partition)
@@ -213,7 +213,7 @@ class ConsumerGroupSource(RecordSource):
             appended=[max(0, record.timestamp) for record in records],
         )
 
-    def _started(self) -> AIOKafkaConsumer:
+    def _start_consumer(self) -> AIOKafkaConsumer:
         if self._consumer is None:
             raise StorageUnavailable("the consumer is not started")
         return self._consumer
@@ -239,7 +239,7 @@ class _Pausing(ConsumerRebalanceListener):
             self._consumer.pause(partition)
 
 
-async def _stopped(consumer: AIOKafkaConsumer) -> None:
+async def _stop_consumer(consumer: AIOKafkaConsumer) -> None:
     with suppress(KafkaError, TimeoutError):
         async with asyncio.timeout(_STOP_SECONDS):
             await consumer.stop()

@@ -13,14 +13,14 @@ from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, SettingsError, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
-from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
+from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times
+from recallog_streams.ledgers.ledger import Batch, Ledger, LedgerGuard, Manifest, StorageFault, Times
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -53,7 +53,7 @@ class KafkaLedger(Ledger):
         Raises `SettingsError` if the certificates of `address` cannot be read.
         """
         self.address = address
-        self._connection = Connection(address, deadline_seconds)
+        self._connection = KafkaConnection(address, deadline_seconds)
         self._topics = Topics(self._connection)
         self._reader = Reader(self._connection, self._topics, batch_records)
         self._writer = Writer(self._connection)
@@ -81,11 +81,13 @@ class KafkaLedger(Ledger):
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
         return await self._append(events, appended, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
+    async def append_guarded(
+        self, events: Sequence[Event], guard: LedgerGuard, appended: Times = None
+    ) -> list[Position]:
         return await self._append(events, appended, guard)
 
-    async def _append(self, events: Sequence[Event], appended: Times, guard: Guard | None) -> list[Position]:
-        values = await self.encoded(events, appended)
+    async def _append(self, events: Sequence[Event], appended: Times, guard: LedgerGuard | None) -> list[Position]:
+        values = await self.encode(events, appended)
         if not events:
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
@@ -137,7 +139,7 @@ class KafkaLedger(Ledger):
         They are read again once in `topic.SETTINGS_SECONDS`, also by `append`, which refuses to write to a topic that
         would lose events.
         """
-        return [fault.described() for fault in await self._topics.faults()]
+        return [fault.describe() for fault in await self._topics.faults()]
 
     async def partitions(self) -> int:
         """As in `Ledger`. Asks the cluster only once."""
@@ -152,7 +154,7 @@ class KafkaLedger(Ledger):
         found = self._reader.read(partition, start, until, None if space is None else space.encode())
         async with aclosing(found) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                yield await self.opened(batch)
+                yield await self.unseal(batch)
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         """As in `Ledger.find`. Kafka has no index: it reads the space's partition up to the event."""

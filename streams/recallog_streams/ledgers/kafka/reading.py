@@ -14,17 +14,17 @@ from aiokafka import errors as kafka
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, OutOfRange
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.aiokafka_internals import (
     EARLIEST,
     LATEST,
-    Client,
     FetchedBatch,
     FetchedPartition,
+    KafkaClient,
     UnknownTopicId,
     batches_of,
 )
-from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.connection import KafkaConnection
 from recallog_streams.ledgers.kafka.topic import Topics
 from recallog_streams.ledgers.ledger import Batch
 
@@ -48,7 +48,7 @@ class Fetched(NamedTuple):
 class Reader:
     """Reads partitions of one topic under read_committed."""
 
-    def __init__(self, connection: Connection, topics: Topics, batch_records: int) -> None:
+    def __init__(self, connection: KafkaConnection, topics: Topics, batch_records: int) -> None:
         self._connection = connection
         self._topics = topics
         self._topic = connection.address.topic
@@ -101,7 +101,7 @@ class Reader:
                 yield Batch(partition, first, until, records, keys, appended=appended)
         finally:
             if in_flight is not None:
-                await ended(in_flight)
+                await cancel_all(in_flight)
 
     async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
         try:
@@ -109,9 +109,9 @@ class Reader:
                 f"reading partition {partition}", lambda client: self._fetch_once(client, partition, position, until)
             )
         except _OutOfRange:
-            raise await self._lost(partition, position, until) from None
+            raise await self._make_mismatch(partition, position, until) from None
 
-    async def _fetch_once(self, client: Client, partition: int, position: int, until: int) -> Fetched:
+    async def _fetch_once(self, client: KafkaClient, partition: int, position: int, until: int) -> Fetched:
         # The broker returns at least one whole batch, which is enough for a single record.
         bytes_max = min(FETCH_BYTES, (until - position) * _RECORD_BYTES)
         topic, node = await self._topics.open(), client.leader(self._topic, partition)
@@ -128,18 +128,18 @@ class Reader:
             raise _OutOfRange
         if found.error is not kafka.NoError:
             raise found.error(f"{self._topic}-{partition}")
-        fetched = committed(found, until, f"{self._topic}-{partition}")
+        fetched = select_committed(found, until, f"{self._topic}-{partition}")
         if fetched is None:
             # Below the end there is at least a record or a marker, unless the log was truncated meanwhile.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
         return fetched
 
-    async def _bounds(self, client: Client, partition: int) -> tuple[int, int]:
+    async def _bounds(self, client: KafkaClient, partition: int) -> tuple[int, int]:
         (start,) = await client.offsets(self._topic, [partition], EARLIEST)
         (end,) = await client.offsets(self._topic, [partition], LATEST)
         return start, end
 
-    async def _lost(self, partition: int, position: int, until: int) -> LedgerMismatch:
+    async def _make_mismatch(self, partition: int, position: int, until: int) -> LedgerMismatch:
         start, end = await self._connection.ask(
             "asking for the bounds of the log", lambda client: self._bounds(client, partition)
         )
@@ -159,7 +159,7 @@ class _OutOfRange(Exception):
     """The offset is outside the log."""
 
 
-def committed(found: FetchedPartition, until: float, place: str) -> Fetched | None:
+def select_committed(found: FetchedPartition, until: float, place: str) -> Fetched | None:
     """The batches below `until` that a fetch has returned; None if it has returned none of any kind.
 
     `place` names the partition in errors. Raises `CorruptRecordException`.

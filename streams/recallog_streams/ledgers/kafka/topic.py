@@ -11,10 +11,10 @@ from typing import Any, Final
 from aiokafka import errors as kafka
 
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign, StorageUnavailable
-from recallog_streams.concurrency import ended
+from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, Client
-from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, KafkaClient
+from recallog_streams.ledgers.kafka.connection import KafkaConnection
 from recallog_streams.ledgers.kafka.topic_settings import MESSAGE_BYTES, Effect, TopicFault, faults_of
 
 CHECK_SECONDS: Final = 1.0
@@ -46,7 +46,7 @@ class Topic:
 class Topics:
     """The topic as it was when the ledger was opened, and checks that it is still the same."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
         self._address = connection.address
         self._request: asyncio.Task[Topic] | None = None
@@ -68,7 +68,7 @@ class Topics:
         the address.
         """
         self._connection.check_open()
-        return self.opened or await self._shared(self._open)
+        return self.opened or await self._share_work(self._open)
 
     async def now(self) -> Topic:
         """The topic as it is now. Raises `LedgerMismatch` if it is gone."""
@@ -83,11 +83,11 @@ class Topics:
         opened = await self.open()
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return opened
-        return await self._shared(self._compare)
+        return await self._share_work(self._compare)
 
     async def compare(self) -> Topic:
         """The topic, which is still the same; always checked. Raises as `same` does."""
-        return await self._shared(self._compare)
+        return await self._share_work(self._compare)
 
     async def faults(self) -> Sequence[TopicFault]:
         """What is wrong with the topic. Its settings are read again once in `SETTINGS_SECONDS`.
@@ -108,13 +108,13 @@ class Topics:
             await self.faults()
         for fault in self._faults:
             if fault.effect is Effect.LOSES:
-                raise self._refused(fault, "nothing was written: ", "")
+                raise self._make_foreign(fault, "nothing was written: ", "")
 
-    def _refused(self, fault: TopicFault, begin: str, end: str) -> StorageForeign:
+    def _make_foreign(self, fault: TopicFault, begin: str, end: str) -> StorageForeign:
         what = f"the topic of {self._address} {fault.what}: {fault.consequence}"
         return StorageForeign(f"{begin}{what}. {fault.remedy}{end}")
 
-    async def _read_faults(self, client: Client) -> None:
+    async def _read_faults(self, client: KafkaClient) -> None:
         name, opened = self._address.topic, await self.open()
         settings, described = await client.settings(name), await client.describe(name)
         led = [partition for partition, leader in enumerate(described.leaders[: opened.partitions]) if leader >= 0]
@@ -130,26 +130,26 @@ class Topics:
     async def close(self) -> None:
         """Cancel a request in progress."""
         if self._request is not None:
-            await ended(self._request)
+            await cancel_all(self._request)
 
-    async def _shared(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
+    async def _share_work(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
         """The result of `work`, which runs once for all callers that wait at the same time.
 
         In turn, each of them would wait for the whole time limit if the cluster is unreachable.
         """
         if self._request is None:
             self._request = asyncio.create_task(work())
-            self._request.add_done_callback(self._finished)
+            self._request.add_done_callback(self._forget_task)
         return await asyncio.shield(self._request)
 
-    def _finished(self, task: asyncio.Task[Topic]) -> None:
+    def _forget_task(self, task: asyncio.Task[Topic]) -> None:
         self._request = None
         if not task.cancelled():
             task.exception()  # retrieved, or asyncio logs it if all callers were cancelled
 
     async def _open(self) -> Topic:
         # Creating a topic may take the cluster longer than an answer.
-        patience = None if await self._described() else self._address.timeout_seconds
+        patience = None if await self._describe_topic() else self._address.timeout_seconds
         self.opened = await self._connection.ask("looking for the topic", self._ready, patience_seconds=patience)
         self._checked_at = time.monotonic()
         return self.opened
@@ -169,7 +169,7 @@ class Topics:
         self._checked_at = time.monotonic()
         return opened
 
-    async def _ready(self, client: Client) -> Topic:
+    async def _ready(self, client: KafkaClient) -> Topic:
         topic = await describe(client, self._address.topic)
         if topic is None:
             await _create(client, self._address)
@@ -180,7 +180,7 @@ class Topics:
         await self._connection.watch(client, self._address.topic)
         return topic
 
-    async def _check(self, client: Client, topic: Topic) -> None:
+    async def _check(self, client: KafkaClient, topic: Topic) -> None:
         wanted = self._address.partitions
         if wanted is not None and wanted != topic.partitions:
             raise LedgerMismatch(
@@ -191,12 +191,12 @@ class Topics:
         self.message_bytes = int(settings.get("max.message.bytes") or MESSAGE_BYTES)
         for fault in faults_of(self._address, settings, min(described.copies, default=0), {}, 0):
             if fault.effect in (Effect.LOSES, Effect.REFUSES):
-                raise self._refused(fault, "", ", or name another topic")
+                raise self._make_foreign(fault, "", ", or name another topic")
         self._read_again_after(SETTINGS_SECONDS)
 
     async def _still_there(self) -> Topic:
         since = time.monotonic()
-        while (topic := await self._described()) is None:
+        while (topic := await self._describe_topic()) is None:
             if time.monotonic() - since > _GONE_SECONDS:
                 raise LedgerMismatch(
                     f"the topic of {self._address} is gone; it existed when the memory was opened. Restore it, or "
@@ -205,12 +205,12 @@ class Topics:
             await asyncio.sleep(0.1)
         return topic
 
-    async def _described(self) -> Topic | None:
+    async def _describe_topic(self) -> Topic | None:
         name = self._address.topic
         return await self._connection.ask("asking for the topic", lambda client: describe(client, name))
 
 
-async def describe(client: Client, name: str) -> Topic | None:
+async def describe(client: KafkaClient, name: str) -> Topic | None:
     """The topic; None if it does not exist. One request."""
     found = await client.describe(name)
     if found.error is kafka.UnknownTopicOrPartitionError:
@@ -225,7 +225,7 @@ async def describe(client: Client, name: str) -> Topic | None:
     )
 
 
-async def _create(client: Client, address: KafkaAddress) -> None:
+async def _create(client: KafkaClient, address: KafkaAddress) -> None:
     settings = {
         "cleanup.policy": "delete",
         "retention.ms": "-1",

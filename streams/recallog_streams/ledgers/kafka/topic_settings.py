@@ -36,7 +36,7 @@ class TopicFault:
     consequence: str
     remedy: str
 
-    def described(self) -> StorageFault:
+    def describe(self) -> StorageFault:
         """The fault as the ledger reports it."""
         return StorageFault(f"the topic {self.what}: {self.consequence}", self.remedy, self.effect is not Effect.SINGLE)
 

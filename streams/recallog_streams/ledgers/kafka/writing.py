@@ -17,8 +17,8 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvariantViolation, StorageUnavailable, UnknownOutcome
 from recallog_streams.ledgers.kafka.aiokafka_internals import end_without_flushing
-from recallog_streams.ledgers.kafka.connection import Connection
-from recallog_streams.ledgers.kafka.failures import REFUSED, named
+from recallog_streams.ledgers.kafka.connection import KafkaConnection
+from recallog_streams.ledgers.kafka.failures import REFUSED, name_error
 from recallog_streams.ledgers.kafka.headers import headers_of
 
 SHARED_EVENTS: Final = 100
@@ -54,7 +54,7 @@ class _Sent:
 class Writer:
     """Owns the producer, and replaces one that has failed: after a lost batch its sequence numbers are invalid."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
         self._address = connection.address
         self._producer: AIOKafkaProducer | None = None
@@ -90,7 +90,7 @@ class Writer:
         # Not a failure: all are written, but the broker no longer knows their positions.
         failures = failures or [KafkaError("their positions are not known")]
         if not sent.known and (not sent.handed_over or all(isinstance(failure, REFUSED) for failure in failures)):
-            raise named(failures[0], self._address, "appending; nothing was written") from failures[0]
+            raise name_error(failures[0], self._address, "appending; nothing was written") from failures[0]
         because = str(failures[0]) or f"no answer for {self._address.timeout_seconds:g} seconds"
         raise UnknownOutcome(
             f"of {len(messages):,} events {sent.known:,} are known to be written to {self._address}, the others may "
@@ -158,12 +158,12 @@ class Writer:
             if done == first:
                 raise InvariantViolation("an event is larger than a batch")
             if in_flight is not None:
-                await _arrived(*in_flight, messages, sent)
+                await _note_arrival(*in_flight, messages, sent)
             partition = messages[share[first]].partition
             in_flight = await self._hand_over(producer, batch, partition), share[first:done]
             sent.handed_over = True
         if in_flight is not None:
-            await _arrived(*in_flight, messages, sent)
+            await _note_arrival(*in_flight, messages, sent)
 
     async def _hand_over(self, producer: AIOKafkaProducer, batch: Any, partition: int) -> asyncio.Future[Any]:
         # One at a time: of several waits for one partition, aiokafka (0.14) counts the time many times over.
@@ -192,7 +192,7 @@ class Writer:
                 except BaseException as error:
                     await _stop(producer, self._connection.deadline_seconds)
                     if isinstance(error, KafkaError):
-                        raise named(error, self._address, "connecting to append; nothing was written") from error
+                        raise name_error(error, self._address, "connecting to append; nothing was written") from error
                     raise
                 self._producer = producer
             return self._producer
@@ -227,7 +227,9 @@ async def _stop(producer: AIOKafkaProducer, seconds: float) -> None:
     await end_without_flushing(producer)
 
 
-async def _arrived(future: asyncio.Future[Any], share: list[int], messages: Sequence[Message], sent: _Sent) -> None:
+async def _note_arrival(
+    future: asyncio.Future[Any], share: list[int], messages: Sequence[Message], sent: _Sent
+) -> None:
     offset = (await future).offset
     for number in share:
         _note(sent, number, messages[number].partition, offset)
