@@ -131,7 +131,7 @@ def _when(at: datetime) -> str:
 
 
 def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) -> str:
-    """Remarks about a hit. `first` is the id of the hit above it, which is not named again as what supersedes this one."""
+    """Remarks about a hit. `first`, the id of the hit above it, is not named as what supersedes this one."""
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
     by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
