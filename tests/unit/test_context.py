@@ -291,6 +291,14 @@ def test_the_whole_prompt_decides_whether_its_lines_carry_dates(tmp_path: Path) 
     assert prompt["VISITOR"] == ["[turn 000, 2023-05-08][user.injected][visitor] Hello."]
 
 
+def test_the_people_who_speak_to_an_assistant_are_its_users(tmp_path: Path) -> None:
+    said = event_of(0, "user.injected", "Hello.", agent="ann", at=NOON)
+    settings = event("agent.configured", agent="joanna", payload={"people": "users"}, at=NOON)
+    prompt = sections(context(tmp_path, [said, settings], "joanna"))
+    assert prompt["USER"] == ["[turn 000][user.injected][ann] Hello."]
+    assert "VISITOR" not in prompt
+
+
 @pytest.mark.parametrize(
     ("dates", "hours", "dated"),
     [("always", (0, 1), True), ("never", (0, 99), False), ("automatic", (0, 99), True), (None, (0, 1), False)],

@@ -126,7 +126,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog_schemas.kinds.kind": "* ACTION BOOKKEEPING DEFAULT_IMPORTANCE ENTRY MEMORY NO_TEXT VISITOR "
         "EpisodeRole Role",
         "recallog_schemas.kinds.payload": "* Base EntryType ItemName Namespace Priority Tier",
-        "recallog_schemas.kinds.settings": "* ALWAYS AUTOMATIC Dates",
+        "recallog_schemas.kinds.settings": "* ALWAYS AUTOMATIC Dates People VISITORS",
     },
     "recallog_schemas.views": {
         **_VIEWS,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recallog.operations.parameters import OptionalObject
 from recallog_schemas import limits
-from recallog_schemas.kinds.settings import Dates
+from recallog_schemas.kinds.settings import Dates, People
 
 _Kept = Annotated[int | None, Field(ge=1, le=limits.LOG_EVENTS_KEPT)]
 _Kinds = Annotated[Sequence[str] | None, Field(max_length=limits.SHARED_KINDS_MAX)]
@@ -31,6 +31,7 @@ class AgentOptions(TypedDict, total=False):
     persona: Annotated[str | None, Field(description="Who the agent is: the beginning of its prompts.")]
     goal: Annotated[str | None, Field(description="Its own goal, after the persona.")]
     dates: Annotated[Dates | None, Field(description="Whether lines of events carry dates (automatic).")]
+    people: Annotated[People | None, Field(description="What prompts call those who speak to it: visitors or users.")]
     working: Annotated[OptionalObject, Field(description="Working memory: enabled, auto_inject, labels and others.")]
     rag: Annotated[OptionalObject, Field(description="The section RECALLED: enabled, limit, query_template.")]
     quality: Annotated[

@@ -181,6 +181,7 @@ async def agent_settings(reading: AgentReading) -> AgentSettingsView:
         extract_facts=own.extract_facts or False,
         daily=DailySettings.model_validate(own.daily or {}),
         auto_recall=own.auto_recall or False,
+        people=own.people or kinds.VISITORS,
         prices=own.prices or {},
     )
 

@@ -13,7 +13,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
 from recallog_schemas import Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
-from recallog_schemas.kinds import AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
+from recallog_schemas.kinds import AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind, People
 
 _AGENT_FIELDS = frozenset(AgentConfigured.model_fields)
 _KIND_FIELDS = frozenset(DeclaredKind.model_fields)
@@ -61,6 +61,7 @@ class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     daily: dict[str, Any] | None = None
     auto_recall: bool | None = None
     prices: dict[str, Any] | None = None
+    people: People | None = None
 
 
 def dates_of(agent: AgentSettings | None) -> Dates:

@@ -11,6 +11,9 @@ Dates = Literal["automatic", "always", "never"]
 """Whether the lines of events carry dates: where one answer spans more than 24 hours, in every answer, or in none."""
 AUTOMATIC: Dates = "automatic"
 ALWAYS: Dates = "always"
+People = Literal["visitors", "users"]
+"""What prompts call the people who speak to an agent: visitors of a world, or users of an assistant."""
+VISITORS: People = "visitors"
 
 CueLanguage = Literal["cue", "english", "chinese"]
 """The language of the lines of a daily log: that of the cue of each line, or always the same."""
@@ -202,6 +205,8 @@ class AgentConfigured(Payload):
     """The agent's own goal, shown after the persona."""
     dates: Dates | None = None
     """Whether lines carry dates: "always", "never", or where one answer spans more than 24 hours ("automatic")."""
+    people: People | None = None
+    """What prompts call the people who speak to it, by the heading VISITOR or USER ("visitors")."""
     working: WorkingSettings | None = None
     """Its working memory."""
     rag: RagSettings | None = None

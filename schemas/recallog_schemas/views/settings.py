@@ -6,6 +6,7 @@ from recallog_schemas.kinds import (
     CaptureSettings,
     DailySettings,
     Dates,
+    People,
     QualitySettings,
     RagSettings,
     SalienceWeights,
@@ -36,6 +37,8 @@ class AgentSettingsView(OfAgent):
     dates: Dates
     """Whether lines of events carry dates: "automatic" (where the events of one answer span more than 24 hours),
     "always" or "never"."""
+    people: People
+    """What prompts call the people who speak to the agent: "visitors" or "users"."""
     working: WorkingSettings
     """Its working memory."""
     rag: RagSettings

@@ -25,6 +25,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
+from recallog_schemas.kinds import VISITORS
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt import limits as prompt_limits
@@ -36,6 +37,8 @@ from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated,
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section that the window, or salience, fills."""
 
+_PEOPLE_HEADINGS = {"visitors": "VISITOR", "users": "USER"}
+"""The heading of the words of people, by the agent's setting `people`."""
 _SHOWN_ELSEWHERE = (
     beliefs_limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 )
@@ -331,7 +334,7 @@ def _prompt(
             Section(recalled.HEADING, [*notes, *further.values()]),
             *added,
             Section("ACTION HISTORY", actions),
-            Section("VISITOR", visitors or quiet),
+            Section(_PEOPLE_HEADINGS[own.people or VISITORS], visitors or quiet),
             *components,
             Section("", extra),
             Section("STEP", step),
