@@ -11,6 +11,7 @@ from qdrant_client import AsyncQdrantClient
 
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.engines.server import ServerEngine
+from recallog_projections.plugins import AdapterSettings
 
 SCHEME = "shared"
 METADATA = "Metadata-Version: 2.1\nName: recallog-shared-engine\nVersion: 0\n"
@@ -27,7 +28,7 @@ def _called(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
 class SharedEngine(Engine):
     """The engine of the URL `shared://<folder>`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, settings: AdapterSettings) -> None:
         self._folder = Path(url.partition("://")[2])
         self._folder.mkdir(parents=True, exist_ok=True)
         self._here = asyncio.Lock()
