@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -107,51 +107,60 @@ def _no_proxy() -> Iterator[None]:
 
 
 class TestOnnx(EmbedderContract):
-    def make(self) -> Embedder:
+    @classmethod
+    def make(cls) -> Embedder:
         return OnnxEmbedder()
 
 
 class TestOnnxFolder(EmbedderContract):
     @pytest.fixture(scope="class", autouse=True)
-    def _folder(self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-        request.cls.folder = minilm_folder(tmp_path_factory.mktemp("models") / "mine")
+    @classmethod
+    def _folder(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
+        cls.folder = minilm_folder(tmp_path_factory.mktemp("models") / "mine")
 
-    folder: Path
+    folder: ClassVar[Path]
 
-    def make(self) -> Embedder:
-        return OnnxEmbedder(self.folder)
+    @classmethod
+    def make(cls) -> Embedder:
+        return OnnxEmbedder(cls.folder)
 
 
 class TestEndpoint(EmbedderContract):
     @pytest.fixture(scope="class", autouse=True)
-    def _server(self, request: pytest.FixtureRequest) -> Iterator[None]:
-        with EmbeddingServer() as request.cls.server:
+    @classmethod
+    def _server(cls) -> Iterator[None]:
+        with EmbeddingServer() as cls.server:
             yield
 
-    server: EmbeddingServer
+    server: ClassVar[EmbeddingServer]
 
-    def make(self) -> Embedder:
-        return EndpointEmbedder(self.server.url, "small", KEY)
+    @classmethod
+    def make(cls) -> Embedder:
+        return EndpointEmbedder(cls.server.url, "small", KEY)
 
 
 class TestWords(EmbedderContract):
-    def make(self) -> Embedder:
+    @classmethod
+    def make(cls) -> Embedder:
         return WordsEmbedder()
 
 
 class TestMultilingual(EmbedderContract):
-    def make(self) -> Embedder:
+    @classmethod
+    def make(cls) -> Embedder:
         return MultilingualEmbedder()
 
 
 class TestMultilingualE5(EmbedderContract):
-    def make(self) -> Embedder:
+    @classmethod
+    def make(cls) -> Embedder:
         return MultilingualE5()
 
 
 @pytest.mark.sentence_transformers
 class TestSentenceTransformers(EmbedderContract):
-    def make(self) -> Embedder:
+    @classmethod
+    def make(cls) -> Embedder:
         return sentence_transformers_embedder()
 
 

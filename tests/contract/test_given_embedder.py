@@ -335,7 +335,7 @@ def test_a_name_is_no_given_embedder(tmp_path: Path) -> None:
 
 def test_an_engine_that_several_processes_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a server: no process owns the folder, and this one follows the ledger."""
-    engines = {plugins.ENGINES: lambda url: EdgeEngine(tmp_path / "engine")}
+    engines = {plugins.ENGINES: lambda url, settings: EdgeEngine(tmp_path / "engine")}
     monkeypatch.setattr(plugins, "load", lambda group, scheme: engines[group])
 
     async def work() -> None:

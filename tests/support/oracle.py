@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from support.entries_oracle import ExpectedEntries
@@ -103,6 +104,10 @@ class ExpectedEvent:
     @property
     def session(self) -> str | None:
         return self.fields.get("session")
+
+    @property
+    def moment(self) -> datetime:
+        return datetime.fromisoformat(self.fields["at"])
 
     @property
     def turn(self) -> int:
@@ -381,8 +386,15 @@ class Expected:
         )
 
     def visitors(self, space: str, agent: str) -> list[ExpectedEvent]:
-        """The newest events of visitors that `agent` may see."""
-        return [event for event in self.memories(space, agent) if event.role == "visitor"][-VISITOR_EVENTS:]
+        """The newest events of visitors that `agent` may see, those of each session in the order of their times."""
+        newest = [event for event in self.memories(space, agent) if event.role == "visitor"][-VISITOR_EVENTS:]
+        for _ in newest:
+            for session in {event.session for event in newest} - {None}:
+                places = [place for place, event in enumerate(newest) if event.session == session]
+                for one, other in pairwise(places):
+                    if newest[one].moment > newest[other].moment:
+                        newest[one], newest[other] = newest[other], newest[one]
+        return newest
 
     def actions(self, space: str, agent: str) -> list[ExpectedEvent]:
         """The newest actions of `agent`, however many other events came since."""

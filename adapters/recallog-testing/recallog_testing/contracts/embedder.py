@@ -42,13 +42,15 @@ def assert_same(found: Vectors, expected: Vectors, cosine: float) -> None:
 class EmbedderContract(ABC):
     """Vectors of passages and of their tokens, and the identity of the model."""
 
+    @classmethod
     @abstractmethod
-    def make(self) -> Embedder:
+    def make(cls) -> Embedder:
         """An embedder: each call makes another one of the same model."""
 
     @pytest.fixture(scope="class")
-    def embedder(self) -> Iterator[Embedder]:
-        made = self.make()
+    @classmethod
+    def embedder(cls) -> Iterator[Embedder]:
+        made = cls.make()
         yield made
         made.close()
 
