@@ -174,7 +174,7 @@ def received(stream):
     return stream.read(int.from_bytes(stream.read(messages.LENGTH_BYTES), "big"))
 
 with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127.0.0.1", 0)) as server:
-    address = messages.Address(server.getsockname()[1], "token", os.getpid())
+    address = messages.ServiceAddress(server.getsockname()[1], "token", os.getpid())
     (Path(sys.argv[1]) / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
     print(1, flush=True)
     while True:
@@ -187,7 +187,7 @@ with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127
                 pass
             healthy = messages.Result(msgspec.json.encode(messages.HealthReport("", 0, "")))
             failed = messages.failure(IndexUnavailable("computed to the end"))
-            client.sendall(messages.framed(healthy if isinstance(call, messages.Health) else failed))
+            client.sendall(messages.frame_message(healthy if isinstance(call, messages.Health) else failed))
 """
 
 

@@ -209,5 +209,5 @@ def test_an_upgrade_without_space_leaves_the_ledger_as_it_was(path: Path) -> Non
     refused = subprocess.run(
         [sys.executable, "-c", script, str(path)], input="\n", capture_output=True, text=True, check=False
     )
-    assert "recallog_schemas.errors.Storage" in refused.stderr
+    assert "recallog.errors.Storage" in refused.stderr
     assert version(path) == 1

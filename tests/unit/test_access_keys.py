@@ -370,7 +370,7 @@ def test_without_the_packages_of_a_cluster_one_line_says_how_to_install_them(
 def test_without_keys_the_list_says_what_that_means(tmp_path: Path) -> None:
     listed = recallog("keys", "list", "--home", tmp_path)
     assert (listed.code, listed.out) == (0, "(nothing)\n")
-    assert "listens on this machine alone" in listed.err
+    assert "listens on this machine only" in listed.err
 
 
 def test_an_expired_key_is_listed_as_such() -> None:
