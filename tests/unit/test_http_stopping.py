@@ -69,7 +69,7 @@ def test_a_job_that_is_cut_off_says_that_the_server_has_ended(tmp_path: Path, mo
                     failed = await stream.next()
                 problem = json.loads(failed["data"])["problem"]
                 assert (failed["event"], problem["title"], problem["retryable"]) == ("failed", "UnknownOutcome", True)
-                assert problem["detail"] == "the server has ended while it worked on admin.verify; begin it again"
+                assert problem["detail"] == "the server ended during admin.verify; start it again"
 
     run(work())
 

@@ -106,7 +106,7 @@ def test_of_two_puts_with_one_base_the_second_raises_and_changes_nothing(how: st
             await put(memory, "miller", "theirs", base=base)
         assert (caught.value.version, caught.value.reason, caught.value.retryable) == (2, "conflict", False)
         assert (await memory.items.get(*NOTES, "miller")).item.value == "ours"  # type: ignore[union-attr]
-        with pytest.raises(Conflict, match="relies on that there is none"):
+        with pytest.raises(Conflict, match="relies on its absence"):
             await put(memory, "miller", "theirs", base=0)
         with pytest.raises(Conflict, match="notes/smith does not exist, but the change relies on version 7"):
             await put(memory, "smith", "theirs", base=7)

@@ -47,7 +47,7 @@ def test_a_user_requires_tls_unless_disabled() -> None:
         ("kafka:///t", "servers"),
         ("kafka://broker:port/t", "servers"),
         ("kafka://broker/a topic", "'a topic'"),
-        ("kafka://broker/t?retention=5", "retention: no option.*replication"),
+        ("kafka://broker/t?retention=5", "retention: not an option.*replication"),
         ("kafka://broker/t?partitions=many", "partitions=many"),
         ("kafka://broker/t?partitions=0", "partitions=0"),
         ("kafka://broker/t?replication=1&min_insync=2", "min_insync=2 is more than replication=1"),

@@ -25,7 +25,12 @@ EVENTS = [
     event("agent.thought", agent="miller", audience=["smith"], at=NOON + timedelta(minutes=3)),
     event("agent.configured", agent="widow", payload={"window": 3}, at=NOON + timedelta(minutes=4)),
 ]
-ARGUMENTS: dict[str, Any] = {"event_id": "shared", "ids": ["shared"], "query": "Bread!"}
+ARGUMENTS: dict[str, Any] = {
+    "event_id": "shared",
+    "ids": ["shared"],
+    "query": "Bread!",
+    "since": "2000-01-01T00:00:00Z",
+}
 """Of required parameters, beside the space and the agent."""
 
 READS = {name: each for name, each in Memory.operations.items() if each.read_only}

@@ -183,7 +183,7 @@ def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:
         stored = await call(client, "retain_memory", content="The oven is cold.")
         id_ = stored.removeprefix("Stored memory ").partition(":")[0]
         again = await call(client, "retain_memory", content="The oven is cold.")
-        assert again == f"Nothing new was stored: duplicate of memory {id_}, which has this already: The oven is cold."
+        assert again == f"Nothing new was stored: duplicate of memory {id_}, which says this: The oven is cold."
         changed = await call(client, "update_memory", memory_id=id_, new_content="The oven is hot.")
         assert changed == f"Memory {id_} updated"
         assert "The oven is hot." in await call(client, "recall_memory", query="Is the oven hot?")

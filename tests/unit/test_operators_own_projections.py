@@ -75,7 +75,7 @@ def test_a_program_sees_those_of_the_setting_unless_it_gives_its_own(home: Path)
         ("words", "should be module:name"),
         ("support.own_words:Missing", "AttributeError"),
         ("no_such_module:Words", "ModuleNotFoundError"),
-        ("support.own_words:unusable", "7 is no projection"),
+        ("support.own_words:unusable", "7 is not a projection"),
     ],
 )
 def test_a_name_that_leads_to_no_projection_is_refused_with_the_reason(home: Path, name: str, reason: str) -> None:

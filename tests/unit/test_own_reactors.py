@@ -707,7 +707,7 @@ def test_react_with_reactors_and_projections_of_ones_own(tmp_path: Path, name: s
         ("support.own_promises", "should be module:name"),
         ("support.own_promises:missing", "AttributeError"),
         ("no_such_module:x", "ModuleNotFoundError"),
-        ("support.own_promises:nothing", "7 is no reactor"),
+        ("support.own_promises:nothing", "7 is not a reactor"),
         ("support.own_promises:twice", "2 of them answer promise.due"),
     ],
 )

@@ -312,7 +312,7 @@ def test_a_refused_request_is_a_permanent_failure(code: int) -> None:
         (401, "check the key"),
         (403, "check the key"),
         (404, "check the URL and the model"),
-        (402, "paid for"),
+        (402, "requires a payment"),
         (405, "check the URL and the model"),
         (407, "proxy"),
     ],

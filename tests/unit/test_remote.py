@@ -513,7 +513,7 @@ def test_a_job_that_the_server_no_longer_knows_has_an_unknown_outcome() -> None:
     async def work() -> None:
         for ending in (raising(Forbidden()), answering(200, failed, Content_Type=frames.MEDIA_TYPE)):
             remote, _ = over(answering(202, job), ending)
-            with pytest.raises(UnknownOutcome, match=r"while it worked on admin\.rebuild, .*; call it again"):
+            with pytest.raises(UnknownOutcome, match=r"ended during admin\.rebuild, .*; call it again"):
                 await remote.admin.rebuild()
 
     run(work())

@@ -171,6 +171,7 @@ def test_a_list_is_ok_unless_it_names_a_failure() -> None:
 
 ARGUMENTS: dict[str, Any] = {
     "space": "village", "agent": "baker", "event_id": "e-1", "ids": ["e-1", "nosuch"], "query": "Bread!",
+    "since": "2000-01-01T00:00:00Z",
 }  # fmt: skip
 QUERIES = [each for each in Memory.operations.values() if each.scope == "read"]
 

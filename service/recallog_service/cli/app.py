@@ -151,7 +151,7 @@ class Warnings(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers and not record.name.startswith(_CLIENTS):
+        if not logging.getLogger().handlers and not (record.name or "").startswith(_CLIENTS):
             from recallog_schemas.views import indent_continuation  # not before there is something to warn of
 
             sys.stderr.write(f"warning: {visible(indent_continuation(record.getMessage()))}\n")
