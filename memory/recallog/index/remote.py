@@ -18,8 +18,7 @@ from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
-from recallog_projections.index.embedders.runtime import ONE_THREAD
-from recallog_projections.threads import run_in_own_thread
+from recallog_projections.threads import ONE_THREAD, run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.concurrency import cancel_all

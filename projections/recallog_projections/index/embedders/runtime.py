@@ -1,12 +1,8 @@
-"""What a process that runs models sets for the libraries that do: one thread each, and memory that is given back."""
+"""What a process sets for the libraries that run models: no telemetry, and memory that is given back."""
 
 import os
 from contextlib import suppress
 from typing import Any
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Variables for numpy and torch, to be set before these are imported. Threads of OpenBLAS are not used. Those of torch,
-which reads the second variable, take three times as long on a busy machine."""
 
 
 def imported_onnxruntime() -> Any:
