@@ -265,7 +265,7 @@ def test_a_bomb_is_refused(ingest: Callable[..., Result], home: Path, logs: Path
     (logs / "c.jsonl").write_bytes(lines(*TALK))
     found = ingest()
     assert (found.code, said(home)) == (1, WORDS)
-    assert found.err.count("above the limit") == 2
+    assert found.err.count("the limit") == 2
 
 
 # Where it goes, and who sees it.

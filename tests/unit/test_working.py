@@ -80,7 +80,7 @@ def test_a_block_of_another_agent_is_out_of_reach() -> None:
 def test_the_65th_block_is_refused() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([put(f"{n:02}", n) for n in range(64)])
-        with pytest.raises(Refused, match="64 in working memory") as caught:
+        with pytest.raises(Refused, match="64 keys in working memory") as caught:
             await memory.working.set(*A, "one more", "x")
         assert caught.value.reason == "full"
         await memory.publish(put("raw", "x"))
@@ -169,7 +169,7 @@ def test_a_text_that_is_no_document_is_refused(text: str) -> None:
 def test_a_document_of_too_many_blocks_is_refused_as_a_whole() -> None:
     async def work(memory: Memory) -> None:
         await memory.working.set(*A, "Goals", "x")
-        with pytest.raises(Refused, match="64 in working memory"):
+        with pytest.raises(Refused, match="64 keys in working memory"):
             await memory.working.write_document(*A, json.dumps({f"{n}": n for n in range(65)}))
         replaced = await memory.working.write_document(*A, json.dumps({f"{n}": n for n in range(64)}))
         assert (len(replaced.written), replaced.deleted) == (64, ("Goals",))
