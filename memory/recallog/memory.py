@@ -608,7 +608,7 @@ class Memory(Parts):
 
         For an event that the views have dropped, the space is folded up to it.
 
-        Raises `OutOfRange` if the agent may see no event of this id.
+        Raises `OutOfRange` if the agent may see no event with this id.
         """
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)

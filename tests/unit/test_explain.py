@@ -209,7 +209,7 @@ def test_a_record_that_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> 
 def test_an_id_without_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [event_of(0)], 7)
     assert (found.verdict, found.position) == ("unknown", None)
-    assert found.why == "there is no event with this id in village"
+    assert found.why == "there is no event of this id in village"
 
 
 def test_an_event_of_another_space_is_unknown(tmp_path: Path) -> None:
@@ -223,13 +223,13 @@ def test_every_id_is_unknown_in_an_empty_ledger(tmp_path: Path) -> None:
 def test_as_of_a_position_before_it_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [event_of(0), event_of(1)], 1, as_of=Position(0, 0))
     assert (found.verdict, found.position) == ("unknown", None)
-    assert found.why == "there is no event with this id in village"
+    assert found.why == "there is no event of this id in village"
 
 
 def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [event_of(0), event_of(5, text=SECRET)], 5, as_of=NOON)
     assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
-    assert found.why == "there was no event with this id in village then: it happened later"
+    assert found.why == "there was no event of this id in village then: it happened later"
     assert SECRET not in found.model_dump_json()
 
 

@@ -201,7 +201,7 @@ async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | N
     space, agent, as_of = reading.space, reading.agent, reading.as_of
     data = await record_at(reading.ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:
-        return _Verdict("unknown", f"there is no event with this id in {space}")
+        return _Verdict("unknown", f"there is no event of this id in {space}")
     letter = snapshot.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
     if letter is not None:
         return _Verdict(
@@ -209,7 +209,7 @@ async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | N
         )
     event = codec.decode(data)
     if isinstance(as_of, datetime) and event.at > as_of:
-        return _Verdict("unknown", f"there was no event with this id in {space} then: it happened later")
+        return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
     role = kinds.kind_of(event.kind).role
     if role == kinds.BOOKKEEPING:
         return _Verdict(role, f"{event.kind} is a bookkeeping kind, which no agent remembers")
