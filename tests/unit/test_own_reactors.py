@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pytest
 
@@ -727,6 +727,13 @@ class Stubborn(Keeping):
         super().__init__()
         self.ends, self.running = ends, 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Its answers end, or a test that has failed would wait for them forever."""
+        self.running = -100
+
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         self.asked.append(trigger)
         self.running += 1
@@ -752,29 +759,29 @@ def test_a_memory_closes_within_a_bound_while_a_reactor_hangs_and_says_what_it_h
     threads = set(threading.enumerate())
 
     async def work() -> None:
-        reactor = Stubborn(ends=ends)
-        reactor.immediate = immediate
-        before = asyncio.all_tasks()
-        async with Memory.in_memory(projections=[Promises()], reactors=[reactor]) as memory:
-            await memory.publish(said("I promise bread"))
+        with Stubborn(ends=ends) as reactor:
+            reactor.immediate = immediate
+            before = asyncio.all_tasks()
+            async with Memory.in_memory(projections=[Promises()], reactors=[reactor]) as memory:
+                await memory.publish(said("I promise bread"))
 
-            async def asked() -> bool:
-                return bool(reactor.asked)
+                async def asked() -> bool:
+                    return bool(reactor.asked)
 
-            await until(asked, "the reactor is asked")
-            began = asyncio.get_running_loop().time()
-        assert asyncio.get_running_loop().time() - began < 3.0
-        left = asyncio.all_tasks() - before
-        named = [record.getMessage() for record in caplog.records]
-        if ends:
-            assert not left
-            assert not named
-        else:
-            assert [task.get_name() for task in left] == ["recallog-reactor-promise.due"]
-            trigger = reactor.asked[0].id
-            assert any("Stubborn is left" in each and trigger in each for each in named)
-            reactor.running = 0
-            await asyncio.wait(left)
+                await until(asked, "the reactor is asked")
+                began = asyncio.get_running_loop().time()
+            assert asyncio.get_running_loop().time() - began < 3.0
+            left = asyncio.all_tasks() - before
+            named = [record.getMessage() for record in caplog.records]
+            if ends:
+                assert not left
+                assert not named
+            else:
+                assert [task.get_name() for task in left] == ["recallog-reactor-promise.due"]
+                trigger = reactor.asked[0].id
+                assert any("Stubborn is left" in each and trigger in each for each in named)
+                reactor.running = 0
+                await asyncio.wait(left)
 
     run_in_virtual_time(work())
     assert set(threading.enumerate()) <= threads
@@ -782,19 +789,19 @@ def test_a_memory_closes_within_a_bound_while_a_reactor_hangs_and_says_what_it_h
 
 def test_a_reactor_that_catches_its_cancellation_meets_its_deadline_and_is_then_asked_no_more() -> None:
     async def work() -> None:
-        reactor = Stubborn()
-        async with opened(Memory.open(within_a_minute(), projections=[Promises()], reactors=[reactor])) as memory:
-            agents = [f"agent-{number}" for number in range(limits.REACTIONS_LEFT_MAX + 2)]
-            await memory.publish_many([said("I promise", agent=agent) for agent in agents])
-            await memory.publish_many(reflecting("miller"))
-            with pytest.raises(ModelMisconfigured, match=r"8 calls of .*Stubborn go on after their deadline"):
-                await memory.react()
-            assert len(reactor.asked) == limits.REACTIONS_LEFT_MAX
-            assert sorted(each.kind for each in await memory.pending()) == ["promise.due"] * 2
-            assert len((await memory.beliefs(SPACE, "miller")).beliefs) == 1
-            reactor.running = 0
-            await asyncio.sleep(0.2)
-            reactor.running = -100
-            assert [each.kind for each in (await memory.react()).items] == ["reaction.done"] * 2
+        with Stubborn() as reactor:
+            async with opened(Memory.open(within_a_minute(), projections=[Promises()], reactors=[reactor])) as memory:
+                agents = [f"agent-{number}" for number in range(limits.REACTIONS_LEFT_MAX + 2)]
+                await memory.publish_many([said("I promise", agent=agent) for agent in agents])
+                await memory.publish_many(reflecting("miller"))
+                with pytest.raises(ModelMisconfigured, match=r"8 calls of .*Stubborn continue after their deadline"):
+                    await memory.react()
+                assert len(reactor.asked) == limits.REACTIONS_LEFT_MAX
+                assert sorted(each.kind for each in await memory.pending()) == ["promise.due"] * 2
+                assert len((await memory.beliefs(SPACE, "miller")).beliefs) == 1
+                reactor.running = 0
+                await asyncio.sleep(0.2)
+                reactor.running = -100
+                assert [each.kind for each in (await memory.react()).items] == ["reaction.done"] * 2
 
     run_in_virtual_time(work())

@@ -122,7 +122,7 @@ _OF_THE_KERNEL = (
     episode("user.injected", "A person said something, such as a user.", Text, _TEXT, 0.95, shared=True, role=VISITOR),
     episode("judge.verdict", "A judge decided.", VerdictText, _TEXT, 0.90, "text winner score", shared=True),
     episode("verdict.final", "The last decision of a run.", VerdictText, _TEXT, 1.00, "text winner score"),
-    bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=2),
+    bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=3),
     bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate"),
     episode(
         "tool.used",
