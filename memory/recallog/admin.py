@@ -154,6 +154,7 @@ class Admin(Facade):
         digests: parameters.Digests = None,
         workers: parameters.Workers = None,
         throttle: parameters.Throttle = 0.0,
+        from_zero: parameters.FromZero = False,
         progress: parameters.Report = None,
     ) -> "VerifyReport":
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
@@ -166,6 +167,8 @@ class Admin(Facade):
         if what is not None:
             return await queries.verification.verify(self._components, what, digests or (), progress, workers, throttle)
         reports = [await self.verify("views", digests=digests, workers=workers, throttle=throttle, progress=progress)]
+        if from_zero:
+            reports.append(await queries.saved_pasts.verify(self._components, progress))
         if self._components.index is not None and self._components.index.exists():
             try:
                 reports.append(await self.verify("index", throttle=throttle, progress=progress))

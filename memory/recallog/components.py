@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.views import due
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, Position, kinds, limits
 from recallog_schemas.errors import SettingsError
 from recallog_streams.append_guard import AppendGuard
 from recallog_streams.databases.database import Lock
@@ -42,7 +42,14 @@ class Components:
 
         Raises `LedgerMismatch` if it has lost records that the views have processed.
         """
-        return await self.ledger.append_guarded(events, self.guard, appended)
+        positions = await self.ledger.append_guarded(events, self.guard, appended)
+        if not kinds.kinds_that_forget().isdisjoint([event.kind for event in events]):
+            from recallog.reading.saved_past import delete_snapshots  # few events forget
+
+            for event, position in zip(events, positions, strict=True):
+                if event.kind in kinds.kinds_that_forget():
+                    await delete_snapshots(self.groups(), position.partition, event.space)
+        return positions
 
     def require_index(self) -> SemanticIndex:
         """The semantic index, for operations that require it. Raises `SettingsError` if it is off."""

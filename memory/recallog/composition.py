@@ -125,6 +125,7 @@ def compose(
         lock=lock,
         index=_index(settings, ledger, database, embedder, models),
         log_events=settings.log_events,
+        snapshot_records=settings.snapshot_records,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed if tracing is None else _trace_batches(processed, tracing),
         elsewhere=partial(compose, settings.model_copy(update={"index": "off"}), own, models=models),
@@ -154,6 +155,7 @@ def assemble(
     lock: Callable[[str], Lock] = lambda name: nullcontext,
     index: SemanticIndex | None = None,
     log_events: int = limits.LOG_EVENTS_KEPT,
+    snapshot_records: int = limits.SNAPSHOT_RECORDS,
     after_wait_seconds: float = 10.0,
     processed: Callable[[ProcessedBatch], None] | None = None,
     elsewhere: Callable[[], Components] | None = None,
@@ -191,7 +193,9 @@ def assemble(
         make_elsewhere = partial(_make_with_models, make) if kinds.list_registered() else make
         erase = [each.erase for each in of_models if each.erase is not None]
         open_ = None if elsewhere is None else partial(_opened_elsewhere, elsewhere, name)
-        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere, open_, erase)
+        return ProjectionGroup(
+            name, store, projections, builder, access, make_elsewhere, open_, erase, snapshot_records
+        )
 
     def own_group(projection: Projection, of_models: "Sequence[Model]" = ()) -> ProjectionGroup:
         return group(projection.name, projection.name, partial(builtin.with_settings, projection), of_models)

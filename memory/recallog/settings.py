@@ -144,6 +144,10 @@ class Settings(BaseSettings):
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
     """How many of the newest events the views retain: of each agent, and of the shared events of each space. Salience
     scores at most this many. All processes of one folder need the same value; a higher one rebuilds the views."""
+    snapshot_records: int = Field(default=limits.SNAPSHOT_RECORDS, ge=0)
+    """After how many records of a space a query of the past (`as_of`) saves a snapshot of it in the file of the views,
+    so that later queries fold few records. Fewer make them faster, and the file larger. 0: no snapshots. A cluster has
+    none."""
     count_accesses: bool = True
     """Whether queries count the entries that they show (`memory.accessed`). Off, they leave no trace: for debugging and
     evaluation."""

@@ -76,8 +76,9 @@ CACHED_TEXTS_MAX = 4_096
 CACHED_TEXT_CHARS_MAX = 400
 CACHED_WORDS_MAX = 32_768
 
-# Time travel folds the records of a space up to a moment at query time; this bounds them.
+# Time travel folds the records of a space up to a moment at query time; without snapshots, this bounds them.
 AS_OF_RECORDS_MAX = 2_000_000
+SNAPSHOT_RECORDS = 2_000  # of a space, after which a query of the past saves a snapshot: a query folds twice that
 # A process keeps the pasts that it has folded, one for each step on the way. A later question folds one step at most.
 PAST_STEP_RECORDS = 4_000  # that a move through the past folds at most: some 150 ms
 PAST_ITEMS_MAX = 1_000_000  # rows and log entries of all kept pasts: about 100 MB, since pasts share their bytes

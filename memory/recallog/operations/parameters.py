@@ -411,6 +411,13 @@ SkipReflectionLoops = Annotated[
     bool, Field(description="Leave triggers pending whose newest events are all reflections: for calls in a loop.")
 ]
 Rebuilt = Annotated[Literal["views", "index"], Field(description="The views or the semantic index.")]
+FromZero = Annotated[
+    bool,
+    Field(
+        description="Also compare each snapshot of the past with a fold of its space from the first record, so that "
+        "answers which begin from snapshots equal those of such folds."
+    ),
+]
 Verified = Annotated[
     Literal["views", "index"] | None, Field(description="Only the `views`, or only the `index`; default: both.")
 ]

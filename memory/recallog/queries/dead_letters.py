@@ -1,6 +1,7 @@
 """Dead letters: listing them, showing one with its bytes, and folding them again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -111,7 +112,8 @@ async def _would_fold(components: Components, views: ProjectionGroup, letter: De
         event = codec.decode(data)
     except RecallogError:
         return False
-    reading = await Pasts(components.ledger).travel(views, event.space, letter.position)
+    from_zero = replace(views, snapshot_records=0)  # snapshots have what failed before
+    reading = await Pasts(components.ledger).travel(from_zero, event.space, letter.position)
     key = dead_letters.key_of(letter.position.offset)
     (row,) = (await reading.read([RowKey(dead_letters.TABLE.name, "", "", key)])).rows
     return row is None

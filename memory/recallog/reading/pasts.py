@@ -1,7 +1,8 @@
 """Pasts: the views of a space as of a position or a time, folded at query time and kept for the next question.
 
-A fold continues from the nearest past before its moment, and keeps a past at each step. So moving through
-the past costs one step at a time, and all questions about one moment share one fold.
+A fold continues from the nearest past before its moment, and keeps a past at each step: as a snapshot in the file of
+the views, or else in memory. So moving through the past costs one step at a time, and all questions about one moment
+share one fold.
 
 A kept past still contains what is erased now: that is found for each question (`time_travel.fold_onto`). A
 past that was folded with keys which are now destroyed is dropped.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from recallog.reading.read_session import ReadSession
+from recallog.reading.saved_past import SavedPast
 from recallog.reading.time_travel import check_size
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import InvariantViolation
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.time_travel import AsOf
     from recallog_projections.stores.memory import MemoryStore
+    from recallog_projections.stores.overlay import OverlayStore
     from recallog_projections.stores.store import Generation
     from recallog_streams.projector import ProcessedBatch
 
@@ -37,6 +40,8 @@ class _Line(NamedTuple):
     views: str
     space: str
     remember_until: datetime | None
+    generation: str = ""
+    """The generation whose snapshots they begin from; "": none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class _Past:
     """The fold of all records below an offset. It changes no more."""
 
     until: int
-    store: "MemoryStore"
+    store: "MemoryStore | OverlayStore"
     generation: "Generation"
     records: int
     """How many records of the space it has."""
@@ -70,6 +75,10 @@ class _Kept(OrderedDict[tuple[_Line, int], _Past]):
         for key, past in [*self.items()]:
             if past.generation.partition == partition and past.generation.keys != keys:
                 del self[key]
+
+    def drop_of_space(self, space: str) -> None:
+        for key in [key for key in self if key[0].space == space]:
+            del self[key]
 
     def nearest(self, line: _Line, until: int) -> _Past | None:
         """The past of a line with the most records below `until`, and none after them."""
@@ -117,20 +126,27 @@ class Pasts:
     ) -> ReadSession:
         """The views of `space` with all records below an offset, of which events after `remember_until` are not
         remembered."""
-        line, partition = _Line(views.name, space, remember_until), self._ledger.partition_of(space)
+        partition = self._ledger.partition_of(space)
+        saved = None if remember_until else await SavedPast.of(views, partition, space)
+        line = _Line(views.name, space, remember_until, "" if saved is None else saved.generation.id)
         async with self._folding.setdefault(line, asyncio.Lock()):
-            past = await self._nearest(line, partition, until)
+            past = await self._nearest(line, partition, until, saved)
             if past is None or past.until < until:
-                past = await self._fold(views, line, partition, past, until, progress)
+                past = await self._fold(views, line, past, until, saved, progress)
         return ReadSession(past.store, partition, past.generation)
+
+    def drop(self, space: str) -> None:
+        """Drop the pasts of a space from memory: they may begin from snapshots that are deleted."""
+        self._steps.drop_of_space(space)
+        self._asked.drop_of_space(space)
 
     async def _fold(
         self,
         views: "ProjectionGroup",
         line: _Line,
-        partition: int,
         start: _Past | None,
         until: int,
+        saved: SavedPast | None,
         progress: Progress | None,
     ) -> _Past:
         """The past with the records below `until`, from `start` on. A past is kept at each step between them."""
@@ -138,12 +154,13 @@ class Pasts:
         from recallog_projections.stores.memory import MemoryStore
         from recallog_streams.projector import Projector
 
-        records = 0 if start is None else start.records
+        records, since = 0 if start is None else start.records, 0
 
         def count(batch: "ProcessedBatch") -> None:
-            nonlocal records
-            records += batch.records
-            check_size(line.space, records)
+            nonlocal records, since
+            records, since = records + batch.records, since + batch.records
+            if saved is None:
+                check_size(line.space, records)
 
         store = MemoryStore() if start is None else start.store.copy()
         projector = Projector(
@@ -154,39 +171,49 @@ class Pasts:
             remember_until=line.remember_until,
             processed=count,
         )
+        partition = self._ledger.partition_of(line.space)
         generation = await projector.first_generation(partition, until) if start is None else start.generation
-        for step in _steps(0 if start is None else start.until, until):
+        size = limits.PAST_STEP_RECORDS if saved is None else views.snapshot_records
+        for step in _steps(0 if start is None else start.until, until, size):
             await projector.catch_up(generation, step, progress)
-            self._steps.keep(line, _Past(step, store.copy(), generation, records, _items_of(store)))
+            if saved is not None and since < size:
+                continue
+            if saved is not None and not isinstance(store, MemoryStore) and await saved.save(store):
+                since = 0
+            else:
+                self._steps.keep(line, _Past(step, store.copy(), generation, records, _items_of(store)))
         await projector.catch_up(generation, until, progress)
         past = _Past(until, store, generation, records, _items_of(store))
         self._asked.keep(line, past)
         return past
 
-    async def _nearest(self, line: _Line, partition: int, until: int) -> _Past | None:
-        """The kept past with the most records below `until`, and none after them."""
+    async def _nearest(self, line: _Line, partition: int, until: int, saved: SavedPast | None) -> _Past | None:
+        """The kept past with the most records below `until`, and none after them. Snapshots begin with an empty one."""
         sealing = self._ledger.sealing
         await sealing.refresh()
         for kept in (self._steps, self._asked):
             kept.drop_of_other_keys(partition, sealing.count_destroyed(partition))
         found = [self._steps.nearest(line, until), self._asked.nearest(line, until)]
+        if saved is not None:
+            store = await saved.start_before(until)
+            found.insert(0, _Past(store.start.offset + 1, store, saved.generation, 0, limits.PAST_ITEMS_LEAST))
         return max(filter(None, found), key=lambda past: past.until, default=None)
 
 
-def _items_of(store: "MemoryStore") -> int:
+def _items_of(store: "MemoryStore | OverlayStore") -> int:
     return limits.PAST_ITEMS_LEAST + store.count_items()
 
 
-def _steps(start: int, until: int) -> Iterable[int]:
+def _steps(start: int, until: int, size: int) -> Iterable[int]:
     """The offsets between two others at which pasts are kept."""
-    size = limits.PAST_STEP_RECORDS
     return range((start // size + 1) * size, until, size)
 
 
 def own_past(past: ReadSession) -> ReadSession:
     """A copy of a past, which may be changed."""
     from recallog_projections.stores.memory import MemoryStore
+    from recallog_projections.stores.overlay import OverlayStore
 
-    if not isinstance(past.store, MemoryStore):
+    if not isinstance(past.store, MemoryStore | OverlayStore):
         raise InvariantViolation("a past is in memory")
     return replace(past, store=past.store.copy())

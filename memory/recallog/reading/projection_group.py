@@ -40,6 +40,8 @@ class ProjectionGroup:
     """Opens ledger and store in another process, if it can be pickled."""
     erase: "Sequence[Erase]" = ()
     """Finds in a past of these views what is erased now."""
+    snapshot_records: int = 0
+    """After how many records of a space a query of the past writes a snapshot of it; 0: never."""
 
     def catching_up(self, workers: int | None, throttle: float) -> "AbstractAsyncContextManager[ParallelCatchUp]":
         """How to catch up with so many processes (default: one for each core), and with pauses.

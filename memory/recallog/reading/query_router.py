@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -29,6 +30,7 @@ from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
     from recallog.reading.pasts import Pasts
+    from recallog.reading.saved_past import SavedPast
 
 Result = TypeVar("Result")
 
@@ -66,7 +68,7 @@ class QueryRouter:
         await self._ledger.open()
         partition = self._ledger.partition_of(space)
         if as_of is not None:
-            return await query(await self._travel(space, as_of, views or self._views))
+            return await self._of_past(space, query, as_of, views or self._views)
         if after is not None and (after.partition != partition or after.offset < 0):
             positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
             positions.check_same_partition(space, partition, after.partition, "after")
@@ -161,32 +163,51 @@ class QueryRouter:
 
         return first_read
 
+    async def _of_past(
+        self, space: str, query: Callable[[ReadSession], Awaitable[Result]], as_of: AsOf, views: ProjectionGroup
+    ) -> Result:
+        """The result on a past; repeated if the snapshots that it begins from are deleted meanwhile."""
+        for _ in range(_READ_TRIES - 1):
+            try:
+                return await query(await self._travel(space, as_of, views))
+            except Rebuilding:
+                self._pasts.drop(space)
+        return await query(await self._travel(space, as_of, views))
+
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
         """A past of `views`, without what is erased now."""
+        from recallog.reading.saved_past import SavedPast
+
         partition, past = self._ledger.partition_of(space), None
         try:
-            await self._check_size(space)
+            events = await self._count_events(space)
+            saved = None if isinstance(as_of, datetime) else await SavedPast.of(views, partition, space)
+            if saved is None:
+                check_size(space, events)
             present = await views.access.reading(partition, None, self._progress)
             past = await self._pasts.travel(views, space, as_of, self._progress)
-            return await _without_erased(past, present, space, views)
+            return await _without_erased(past, present, space, views, saved)
         except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves check this
             past = past or await self._pasts.travel(views, space, as_of, self._progress)
             present = await self._pasts.travel(views, space, None, self._progress)
             return await _without_erased(past, present, space, views)
 
-    async def _check_size(self, space: str) -> None:
-        """Raise `OutOfRange` if a fold of the space at query time would take too long."""
+    async def _count_events(self, space: str) -> int:
         reading = await self._views.access.reading(self._ledger.partition_of(space), None, self._progress)
         row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
-        check_size(space, row.events if row else 0)
+        return row.events if row else 0
 
 
-async def _without_erased(past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup) -> ReadSession:
+async def _without_erased(
+    past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup, saved: "SavedPast | None" = None
+) -> ReadSession:
     from recallog.reading.pasts import own_past
 
     is_own = False
     for find in views.erase:
         if events := await find(past, present, space):
+            if saved is not None and not is_own:
+                await saved.delete_erased(past.store)
             past, is_own = past if is_own else own_past(past), True
             await fold_onto(past, events, views.projections)
     return past

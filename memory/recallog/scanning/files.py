@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import chain
@@ -22,6 +23,8 @@ PLACES = TypeAdapter(list[ScannedPlace])
 _CHUNK_BYTES = 256 * 1024
 """Most of the bytes of an engine are zeros in long runs, which are not searched."""
 _SQLITE = b"SQLite format 3\0"
+_COMPRESSED = b"x"
+"""How a value begins that zlib has compressed, such as the entries in a snapshot."""
 _WAIT_SECONDS = 5.0
 
 
@@ -64,6 +67,10 @@ def _rows_of(path: Path) -> Iterator[bytes]:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             for row in connection.execute(f'SELECT * FROM "{table}"'):
                 yield b"\n".join(value if isinstance(value, bytes) else str(value).encode() for value in row)
+                for value in row:
+                    if isinstance(value, bytes) and value.startswith(_COMPRESSED):
+                        with suppress(zlib.error):
+                            yield zlib.decompress(value)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
 """The store of changes that are kept in memory, on top of a generation of another store that is only read.
 
 For queries where the views cannot be written: they read the generation as it is, with what it lacks folded in memory.
+And for queries of the past, which read a snapshot with the records since then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from recallog_projections.rows import Changes
+from recallog_projections.rows import Changes, Fetched, FetchHere
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
     Outcome,
     Pointer,
+    Readable,
     ReadResult,
+    Result,
     Scan,
     Store,
     StoredRow,
@@ -29,7 +32,7 @@ class OverlayStore(Store):
     Reads raise `Rebuilding` once `base` has moved beyond `start`, and once it cannot be read: `broken` is then set.
     """
 
-    def __init__(self, base: Store, generation: Generation, start: Checkpoint) -> None:
+    def __init__(self, base: Readable, generation: Generation, start: Checkpoint) -> None:
         self._base = base
         self._generation = generation
         self._start = start
@@ -38,6 +41,30 @@ class OverlayStore(Store):
         self._entries: dict[LogName, list[bytes]] = {}
         self._keep: dict[str, int] = {}
         self.broken = False
+
+    @property
+    def changes(self) -> Changes:
+        """All commits since the checkpoint `start`, as one."""
+        return Changes({(*key,): data for key, data in self._rows.items()}, dict(self._entries.items()), self._keep)
+
+    @property
+    def start(self) -> Checkpoint:
+        return self._start
+
+    def rebase(self, base: Readable, start: Checkpoint) -> None:
+        """Continue on another base, which has the same rows at its checkpoint `start` as this store has now."""
+        self._base, self._start, self._rows, self._entries = base, start, {}, {}
+
+    def copy(self) -> "OverlayStore":
+        """An overlay of the same base with the same commits, which changes by itself."""
+        copy = OverlayStore(self._base, self._generation, self._start)
+        copy._checkpoint, copy._rows, copy._keep = self._checkpoint, dict(self._rows), dict(self._keep)
+        copy._entries = {name: [*entries] for name, entries in self._entries.items()}
+        return copy
+
+    def count_items(self) -> int:
+        """The number of rows and log entries that it holds itself."""
+        return len(self._rows) + sum(map(len, self._entries.values()))
 
     @property
     def location(self) -> str:
@@ -97,6 +124,24 @@ class OverlayStore(Store):
             [self._rows.get(need, data) for need, data in zip(rows, below.rows, strict=True)],
             [self._tail(name, newest, tail) for (name, newest), tail in zip(logs, below.logs, strict=True)],
         )
+
+    def read_here(
+        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Result]
+    ) -> Result | None:
+        if checkpoint != self._checkpoint:
+            return None
+
+        def over(fetch: FetchHere) -> Result:
+            def fetch_both(rows: Sequence[RowKey], logs: Sequence[LogName]) -> Fetched:
+                below, totals = fetch([key for key in rows if key not in self._rows], logs)
+                missing = iter(below)
+                found = [self._rows[key] if key in self._rows else next(missing) for key in rows]
+                added = (len(self._entries.get(name, ())) for name in logs)
+                return found, [total + more for total, more in zip(totals, added, strict=True)]
+
+            return work(fetch_both)
+
+        return self._base.read_here(self._generation, self._start, over)
 
     def _tail(self, name: LogName, newest: int, below: Tail) -> Tail:
         added = self._entries.get(name, [])

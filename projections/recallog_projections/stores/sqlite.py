@@ -30,6 +30,7 @@ from recallog_projections.stores.store import (
     Pointer,
     ReadResult,
     Scan,
+    Snapshots,
     Store,
     StoredRow,
     is_beyond,
@@ -99,6 +100,12 @@ class SqliteStore(Store):
         except StorageReplaced:
             # The views were deleted: they are built again in a new file.
             return await self._file.run(work, write=write, keep_damaged=keep_damaged)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        from recallog_projections.stores.sqlite_snapshots import SqliteSnapshots  # few queries are about the past
+
+        return SqliteSnapshots(self, self._file)
 
     async def exists(self) -> bool:
         return self._file.path.exists()
@@ -265,7 +272,7 @@ class SqliteStore(Store):
     async def find_problems(self) -> list[str]:
         beside = SqliteFile(self._file.path, VIEWS)  # in a thread of its own: questions go on meanwhile
         try:
-            return await beside.run(partial(integrity.find_problems, schema=VIEWS.schema), keep_damaged=True)
+            return await beside.run(_find_problems, keep_damaged=True)
         except StorageCorrupt as error:
             return [error.finding]
         finally:
@@ -276,6 +283,13 @@ class SqliteStore(Store):
 
     async def close(self) -> None:
         await self._file.close()
+
+
+def _find_problems(connection: sqlite3.Connection) -> list[str]:
+    from recallog_projections.stores import sqlite_snapshots
+
+    schema = VIEWS.schema + (sqlite_snapshots.SCHEMA if sqlite_snapshots.exist(connection) else "")
+    return integrity.find_problems(connection, schema)
 
 
 def _manifest(connection: sqlite3.Connection) -> bytes | None:
@@ -457,9 +471,13 @@ def _find_retired(connection: sqlite3.Connection, partition: int) -> list[int]:
 
 def _collect_some_garbage(connection: sqlite3.Connection, retired: Sequence[int]) -> bool:
     """Delete a bounded part of these generations; whether there may be more."""
+    from recallog_projections.stores import sqlite_snapshots
+
     for number in retired:
         has_checkpoint = "UPDATE generations SET checkpoint = NULL WHERE number = ? AND checkpoint IS NOT NULL"
         if connection.execute(has_checkpoint, (number,)).rowcount or sqlite_logs.collect_garbage(connection, number):
+            return True
+        if sqlite_snapshots.collect_garbage(connection, number):
             return True
         deleted = connection.execute(
             "DELETE FROM rows WHERE generation = ? AND (name, space, owner, key) IN "

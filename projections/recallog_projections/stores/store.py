@@ -112,7 +112,95 @@ class Chunk:
 Result = TypeVar("Result")
 
 
-class Store(ABC):
+class Readable(ABC):
+    """What can be read: a store, or a snapshot in it."""
+
+    @property
+    def location(self) -> str:
+        """Its file or address, for messages; "" if it has none."""
+        return ""
+
+    @abstractmethod
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        """Store the manifest of the ledger that the views belong to, unless one is stored. Returns the stored one."""
+
+    @abstractmethod
+    async def read(
+        self,
+        partition: int,
+        rows: Sequence[RowKey] = (),
+        logs: Sequence[tuple[LogName, int]] = (),
+        generation: Generation | None = None,
+    ) -> ReadResult:
+        """Rows, and the newest n entries of logs, of `generation` (default: the active one), in one atomic read.
+
+        Raises `Rebuilding` if that generation does not exist.
+        """
+
+    def read_here(
+        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Result]
+    ) -> Result | None:
+        """The result of `work`, which fetches rows of the generation and totals of logs, in the calling thread: all of
+        them in one atomic read, at `checkpoint`.
+
+        An optimisation for stores on this machine: a store may always answer None. It does while another thread uses
+        it, if the generation has moved on or is gone, and if it cannot be read: `read` then tells why. `work` may be
+        called again.
+        """
+        return None
+
+    @abstractmethod
+    async def scan_chunk(
+        self, generation: Generation, scan: "Scan", damaged: list[tuple[str, str, str]] | None
+    ) -> Chunk:
+        """The chunk that `scan` describes."""
+
+
+class Snapshots(ABC):
+    """What the rows and logs of one space were in a generation at earlier offsets.
+
+    A query of the past writes them, since it folds the records up to there anyway. They are deleted with their
+    generation, and with its bytes.
+    """
+
+    @abstractmethod
+    async def spaces(self, generation: Generation) -> Sequence[str]:
+        """The spaces that have snapshots."""
+
+    @abstractmethod
+    async def checkpoints(self, generation: Generation, space: str) -> Sequence[Checkpoint]:
+        """The checkpoints of the snapshots of a space, in their order."""
+
+    @abstractmethod
+    async def last_before(self, generation: Generation, space: str, until: int) -> Checkpoint | None:
+        """The checkpoint of the last snapshot of a space that has only offsets below `until`."""
+
+    @abstractmethod
+    async def find_changes(
+        self, generation: Generation, space: str, checkpoint: Checkpoint
+    ) -> tuple[Sequence[RowKey], Sequence[LogName]]:
+        """The rows and logs that a snapshot has otherwise than the one before."""
+
+    @abstractmethod
+    async def write(
+        self, generation: Generation, space: str, after: Checkpoint, new: Checkpoint, changes: Changes
+    ) -> bool:
+        """Write the snapshot at `new` as its difference from the last one, in one atomic step.
+
+        `after` is the checkpoint of the last snapshot, or that of an empty generation. False, and nothing is written,
+        if another process has written one or the generation is gone.
+        """
+
+    @abstractmethod
+    def open(self, generation: Generation, space: str, checkpoint: Checkpoint) -> Readable:
+        """Reads a snapshot. Its reads raise `Rebuilding` once it is deleted; logs are not scanned."""
+
+    @abstractmethod
+    async def delete(self, generation: Generation, space: str) -> None:
+        """Delete the snapshots of a space."""
+
+
+class Store(Readable):
     """Stores generations of rows and logs. Each method is atomic per partition."""
 
     remote: ClassVar[bool] = False
@@ -122,9 +210,9 @@ class Store(ABC):
     96,000; a plan or an erasure of all entries of an agent has no other bound."""
 
     @property
-    def location(self) -> str:
-        """Its file or address, for messages; "" if it has none."""
-        return ""
+    def snapshots(self) -> Snapshots | None:
+        """The snapshots of its generations; None: it has no place for them."""
+        return None
 
     async def exists(self) -> bool:
         """Whether anything was stored. A store that does not exist is created by the first call of another method."""
@@ -136,10 +224,6 @@ class Store(ABC):
 
         After an interruption, a later call continues.
         """
-
-    @abstractmethod
-    async def remember_manifest(self, manifest: bytes) -> bytes:
-        """Store the manifest of the ledger that the views belong to, unless one is stored. Returns the stored one."""
 
     @abstractmethod
     async def pointer(self, partition: int) -> Pointer:
@@ -192,19 +276,6 @@ class Store(ABC):
         """Return once `generation` has processed `offset`, or earlier, and after `seconds` at the latest."""
         await asyncio.sleep(min(seconds, WAIT_SECONDS))
 
-    @abstractmethod
-    async def read(
-        self,
-        partition: int,
-        rows: Sequence[RowKey] = (),
-        logs: Sequence[tuple[LogName, int]] = (),
-        generation: Generation | None = None,
-    ) -> ReadResult:
-        """Rows, and the newest n entries of logs, of `generation` (default: the active one), in one atomic read.
-
-        Raises `Rebuilding` if that generation does not exist.
-        """
-
     async def read_current(
         self,
         partition: int,
@@ -216,18 +287,6 @@ class Store(ABC):
 
         An optimisation for stores that read in a thread: one call to that thread reads the rows and, by `is_current`,
         the ledger. A store may always answer None.
-        """
-        return None
-
-    def read_here(
-        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Result]
-    ) -> Result | None:
-        """The result of `work`, which fetches rows of the generation and totals of logs, in the calling thread: all of
-        them in one atomic read, at `checkpoint`.
-
-        An optimisation for stores on this machine: a store may always answer None. It does while another thread uses
-        it, if the generation has moved on or is gone, and if it cannot be read: `read` then tells why. `work` may be
-        called again.
         """
         return None
 
@@ -259,12 +318,6 @@ class Store(ABC):
         Raises `Rebuilding` if the generation does not exist.
         """
         return await self.scan_chunk(generation, Scan(table, limit, space, owner, prefix, newest_first, after), damaged)
-
-    @abstractmethod
-    async def scan_chunk(
-        self, generation: Generation, scan: "Scan", damaged: list[tuple[str, str, str]] | None
-    ) -> Chunk:
-        """The chunk that `scan` describes."""
 
     async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
         """All that it holds elsewhere than in the memory's folder, also what no pointer names: where, and bytes."""

@@ -226,6 +226,12 @@ def kinds_with_sources() -> frozenset[str]:
     return frozenset(name for name, kind in CATALOGUE.items() if kind.sources)
 
 
+@cache_by_catalogue
+def kinds_that_forget() -> frozenset[str]:
+    """The kinds whose events erase what earlier events have said."""
+    return frozenset(name for name, kind in CATALOGUE.items() if kind.needs == "forget")
+
+
 def kind_of(name: str) -> Kind:
     """The kind `name` of the catalogue, or the definition that all unknown kinds have."""
     return CATALOGUE.get(name, _UNKNOWN)
