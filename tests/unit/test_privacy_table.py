@@ -198,6 +198,10 @@ def test_beliefs_show_a_reader_what_it_may_see_and_the_agent_s_own_program_all(r
             for reader, sees in row.sees.items():
                 found = await memory.beliefs("village", "baker", reader=reader)
                 assert (SECRET in found.model_dump_json()) == sees, reader
+                graph = await memory.beliefs.graph("village", reader)
+                assert (SECRET in graph.model_dump_json()) == sees, reader
+                contradictions = await memory.beliefs.contradictions("village", reader)
+                assert (SECRET in contradictions.model_dump_json()) == sees, reader
             assert SECRET in (await memory.beliefs("village", "baker")).model_dump_json()
 
     run(work())

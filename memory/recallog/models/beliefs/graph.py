@@ -63,10 +63,12 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
     snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [*logs, own_log(space, agent)])
     seen = _decode_beliefs(snapshot, space, agent)
     by = _find_superseding(seen)
-    names = {normal_form(name): name for each in seen for name in reversed(each.subjects)}  # the newest one counts
+    names: dict[str, str] = {}
+    for name in (name for each in reversed(seen) for name in each.subjects):
+        names.setdefault(normal_form(name), name)
     on_subject = {
         form: [each for each in seen if form in _forms(each)]
-        for form in reversed(names)
+        for form in names
         if about is None or form == normal_form(about)
     }
     linked = {form: found[-beliefs_limits.SUBJECT_BELIEFS :] for form, found in on_subject.items()}
