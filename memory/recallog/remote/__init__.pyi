@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
-from recallog import Consensus, Conversation, Items, LongTerm, Position, Stream, Tiers, Working
+from recallog import Beliefs, Consensus, Conversation, Items, LongTerm, Position, Stream, Tiers, Working
 from recallog.views import Remembered
 from recallog.memory import Memory as _Memory
 from recallog.remote.streams import Gap as Gap, Tailed as Tailed
 from recallog.models.prompt.operations import Prompts as _Prompts
-from recallog.models.beliefs.operations import Beliefs, Reflections as _Reflections
+from recallog.models.beliefs.operations import Reflections as _Reflections
 from recallog.admin import Admin as _Admin
 from recallog.models.workspace.operations import Workspace as _Workspace
 

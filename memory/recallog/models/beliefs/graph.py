@@ -4,6 +4,7 @@ Every step uses only beliefs that the agent may see. So neither an edge, nor its
 """
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -25,9 +26,6 @@ from recallog_schemas.models.beliefs.views import (
     LinkedBelief,
     LostGround,
 )
-
-_OnSubject = Mapping[str, Sequence[LinkedBelief]]
-"""Beliefs by the normal form of a subject, oldest first."""
 
 
 async def show_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
@@ -63,23 +61,18 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
     snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [*logs, own_log(space, agent)])
     seen = _decode_beliefs(snapshot, space, agent)
     by = _find_superseding(seen)
-    names: dict[str, str] = {}
-    for name in (name for each in reversed(seen) for name in each.subjects):
-        names.setdefault(normal_form(name), name)
-    on_subject = {
-        form: [each for each in seen if form in _forms(each)]
-        for form in names
-        if about is None or form == normal_form(about)
-    }
-    linked = {form: found[-beliefs_limits.SUBJECT_BELIEFS :] for form, found in on_subject.items()}
+    on_subject = _group_by_subject(seen)
+    if about is not None:
+        on_subject = {form: found for form, found in on_subject.items() if form == normal_form(about)}
+    linked = {name: found[-beliefs_limits.SUBJECT_BELIEFS :] for name, found in on_subject.values()}
     shown = {each.event.id for found in linked.values() for each in found}
     lost = await _find_lost(reading, seen, shown, by)
     return BeliefGraph(
         **await of_agent(reading, snapshot),
         about=about,
         subjects=tuple(
-            BeliefSubject(name=names[form], beliefs=len(found), unlinked=len(found) - len(linked[form]))
-            for form, found in on_subject.items()
+            BeliefSubject(name=name, beliefs=len(found), unlinked=len(found) - len(linked[name]))
+            for name, found in on_subject.values()
         ),
         beliefs=tuple(
             each.model_copy(
@@ -91,7 +84,7 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
             for each in seen
             if each.event.id in shown
         ),
-        edges=tuple(_link(linked, names, by)),
+        edges=tuple(_link(linked, by)),
     )
 
 
@@ -119,6 +112,20 @@ def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBe
                 unfounded=(),
             )
     return [found[offset] for offset in sorted(found) if offset >= kept_from]
+
+
+def _group_by_subject(seen: Sequence[LinkedBelief]) -> Mapping[str, tuple[str, list[LinkedBelief]]]:
+    """By normal form of a subject: its name in the newest belief on it, and the beliefs, oldest first. The subject of
+    the newest belief comes first."""
+    names: dict[str, str] = {}
+    on: defaultdict[str, list[LinkedBelief]] = defaultdict(list)
+    for each in reversed(seen):
+        for name in each.subjects:
+            names.setdefault(normal_form(name), name)
+    for each in seen:
+        for form in _forms(each):
+            on[form].append(each)
+    return {form: (name, on[form]) for form, name in names.items()}
 
 
 def _forms(belief: LinkedBelief) -> set[str]:
@@ -164,18 +171,18 @@ async def _find_lost(
     return found
 
 
-def _link(linked: _OnSubject, names: Mapping[str, str], by: Mapping[str, LinkedBelief]) -> list[BeliefEdge]:
+def _link(linked: Mapping[str, Sequence[LinkedBelief]], by: Mapping[str, LinkedBelief]) -> list[BeliefEdge]:
+    """The edges among the beliefs on each subject."""
     found = [
-        (
-            later.position,
-            earlier.position,
-            BeliefEdge(relation=relation, subject=names[form], source=later.event.id, target=earlier.event.id),
-        )
-        for form, on in linked.items()
+        (later.position, earlier.position, name, relation, later.event.id, earlier.event.id)
+        for name, on in linked.items()
         for earlier, later in combinations(on, 2)
         if (relation := _relate(earlier, later, by)) is not None
     ]
-    return [edge for *_, edge in sorted(found, key=lambda each: (each[0], each[1], each[2].subject))]
+    return [
+        BeliefEdge(relation=relation, subject=name, source=source, target=target)
+        for *_, name, relation, source, target in sorted(found)
+    ]
 
 
 def _relate(earlier: LinkedBelief, later: LinkedBelief, by: Mapping[str, LinkedBelief]) -> BeliefRelation | None:
