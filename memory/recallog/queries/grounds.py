@@ -7,7 +7,7 @@ from recallog.queries import event_lookup
 from recallog.reading.readings import AgentReading
 from recallog_projections.views import episodic
 from recallog_schemas import codec, models
-from recallog_schemas.views.lineage import LossReason
+from recallog_schemas.views.base import LossReason
 
 
 class GroundLoss(NamedTuple):

@@ -8,8 +8,6 @@ from recallog_schemas.views.base import OfEvent, View, one_line
 from recallog_schemas.views.previews import Preview
 
 Relation = Literal["cause", "source"]
-LossReason = Literal["erased", "retracted", "corrected", "superseded"]
-"""Why an event or entry no longer supports what was made from it."""
 
 
 class LineageLink(View):

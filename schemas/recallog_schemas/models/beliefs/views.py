@@ -10,6 +10,7 @@ from recallog_schemas.models.beliefs.payloads import Stance
 from recallog_schemas.views.base import (
     Bounded,
     EventLine,
+    LossReason,
     OfAgent,
     Remembered,
     View,
@@ -18,7 +19,6 @@ from recallog_schemas.views.base import (
     indent_lines,
     one_line,
 )
-from recallog_schemas.views.lineage import LossReason
 
 BeliefRelation = Literal["supersedes", "contradicts", "disputes", "supports"]
 
