@@ -3,6 +3,7 @@
 from recallog.admin import Admin as Admin
 from recallog.memory import Memory as Memory
 from recallog.model import MODELS as MODELS, Model as Model
+from recallog.models.beliefs.operations import Beliefs as Beliefs
 from recallog.models.consensus.operations import Consensus as Consensus
 from recallog.models.conversations.compaction import Compacted as Compacted, compact as compact
 from recallog.models.conversations.operations import Conversation as Conversation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from recallog.operations.facade import Facade
 from recallog_projections import plugins
@@ -46,7 +46,8 @@ class Model:
     kinds: "Sequence[Kind]" = ()
     """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
-    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`."""
+    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`. One without an
+    attribute adds its operations to those of the memory, which has an instance of each of its `facades`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
@@ -73,7 +74,8 @@ class Model:
 
 def facades(models: "Sequence[Model]") -> "Mapping[str, type[FacadePart]]":
     """The facades of models, by the attributes of a memory that they are."""
-    return {each.attribute: each for each in _operations(models) if each.attribute}
+    own = [each for of in _operations(models) for each in (of, *of.facades.values())]
+    return {each.attribute: cast("type[FacadePart]", each) for each in own if each.attribute}
 
 
 def main_facade(models: "Sequence[Model]") -> "type[Facade]":

@@ -120,6 +120,8 @@ QUESTIONS: Sequence[Question] = [
     *_of("search", _V | {"query": _ASKED}),
     *_of("entries", _V | {"ids": [f"e-{number:03d}" for number in range(20, 360, 17)]}),
     *_of("reflection", {"space": "village", "agent": "widow"}, _O),
+    *_of("beliefs.graph", _V, {"space": "village", "agent": "smith", "about": "the smith"}),
+    *_of("beliefs.contradictions", _V, _O),
     *_of("beliefs", _V, {"space": "village", "agent": "smith", "reader": "baker"}),
     *_of("scene", {"space": "village"}, {"space": "harbour", "as_of": "2026-03-08T00:00:00Z"}),
     *_of("context", _V | {"query": _ASKED, "budget_tokens": 1500}, _H, _R | {"as_of": _MIDDLE}),

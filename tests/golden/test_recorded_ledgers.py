@@ -24,16 +24,17 @@ from support.folding import folded, ledger_at, rows_of
 pytestmark = pytest.mark.models("all")
 
 HERE = Path(__file__).parent
-CATALOGUE = (63, "3120c4ad6a3dc151")
+CATALOGUE = (64, "f95b1dad970c6cb2")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
-    "episodic.shared": "18143a1f75abb826",
+    "episodic.shared": "b78c445344206117",
     "episodic.actions": "26b1d65dc9705e82",
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "bc240757294b12d0",
     "reflection.spaces": "fc02bcf3b84a9b74",
     "due.count": "8ba828ee3be917ba",
-    "beliefs": "29552b838c02df0c",
+    "beliefs": "63e1375c22dd715b",
+    "beliefs.about": "35a8261233f9a49d",
     "scene.newest": "de41632263091ba5",
     "scene.visitor.shared": "dd3e8ddbbff6be37",
     "activity.totals": "962f005a19de1484",

@@ -28,6 +28,8 @@ QUESTIONS: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("entries", {"ids": [_ANY]}),
     ("reflection", {}),
     ("beliefs", {}),
+    ("beliefs.graph", {}),
+    ("beliefs.contradictions", {}),
     ("agent_settings", {}),
     ("long_term.list", {}),
     ("long_term.lessons", {"query": _TEXT}),

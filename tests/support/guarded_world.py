@@ -50,6 +50,10 @@ AS_WRITTEN = Hidden(HIDDEN, f"{HIDDEN} words about bread", "agent.thought", 0.1,
 OTHERWISE = Hidden("masked", "masked flour, yeast and bread, bread", "agent.spoke", 0.9, "abstention")
 
 
+def _believe(text: str, stance: str, *more: str) -> dict[str, Any]:
+    return {"belief": text, "about": ["bread", *more], "stance": stance, "based_on": ["secret-entry"]}
+
+
 async def populate(memory: Memory, hidden: Hidden = AS_WRITTEN) -> None:
     """Events, entries, items, settings, conversations and consensuses that anna may and may not see."""
     word, weight, text = hidden.word, hidden.weight, {"text": hidden.text}
@@ -59,17 +63,25 @@ async def populate(memory: Memory, hidden: Hidden = AS_WRITTEN) -> None:
         [
             event("agent.spoke", "seen-0", ANNA, payload={"text": "Bread is baked at four."}, turn=1, at=then),
             event("world.observed", "seen-1", "narrator", payload={"text": "It rains on the bread."}, turn=1, at=then),
-            event("agent.reflected", "seen-2", "carl", payload={"belief": "Bread is good."}, turn=1, at=then),
+            event("agent.reflected", "seen-2", "carl", payload=_believe("Bread is good.", "for"), turn=1, at=then),
+            event("agent.reflected", "seen-4", ANNA, payload=_believe("Bread is dear.", "against"), turn=1, at=then),
             event(hidden.kind, "secret-0", BERT, payload=text, session=f"{word}-session", turn=2, at=at),
             event(f"{word}.kind", "secret-1", BERT, payload=text, audience=["carl"], turn=3, at=at),
             event("agent.configured", "secret-setting", BERT, payload={"persona": f"a {word} baker"}, at=at),
-            event("agent.reflected", "secret-belief", BERT, payload={"belief": f"{word} belief"}, audience=[], at=at),
+            event(
+                "agent.reflected",
+                "secret-belief",
+                BERT,
+                payload=_believe(f"{word} belief", "against", word),
+                audience=[],
+                at=at,
+            ),
             event("world.observed", "o-0", f"{word}-narrator", OTHER_SPACE, payload=text, **elsewhere),
             event("agent.spoke", "o-1", ANNA, OTHER_SPACE, payload=text, session=f"{word}-session", **elsewhere),
             event(
                 "space.configured", "o-2", ANNA, OTHER_SPACE, payload={"kinds": {f"{word}.declared": {}}}, **elsewhere
             ),
-            event("agent.reflected", "o-3", ANNA, OTHER_SPACE, payload={"belief": f"{word} belief"}, **elsewhere),
+            event("agent.reflected", "o-3", ANNA, OTHER_SPACE, payload=_believe(f"{word} belief", "for"), **elsewhere),
             event("world.observed", "f-0", "narrator", SECOND_SPACE, payload={"text": "The cows are out."}, at=then),
         ]
     )
@@ -125,6 +137,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "agent": [ANNA, ANNA, BERT, "narrator", UNKNOWN_AGENT],
     "reader": [ANNA, BERT, None],
     "to": [BERT, UNKNOWN_AGENT],
+    "about": ["bread", "flour"],
     "event_id": IDS,
     "entry_id": IDS,
     "entity": [*_TEXTS, "flour"],

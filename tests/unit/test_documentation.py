@@ -21,9 +21,10 @@ from typing import Any
 import httpx
 import pytest
 
-from recallog import Memory, Settings
+from recallog import Memory, Settings, sync
 from recallog.operations.routes import routes
 from recallog_agents.clients import CLIENTS
+from recallog_demo import village
 from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
@@ -99,6 +100,18 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
     assert [run_python(program, tmp_path) for program in programs] == printed
     if blocks(guide, "console"):
         check_console(guide, tmp_path)
+
+
+@pytest.mark.models("all")
+def test_the_page_on_beliefs_prints_what_it_says_in_the_village_of_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (program,), (printed,) = blocks("docs/beliefs.md", "python"), blocks("docs/beliefs.md", "text")
+    assert run_python(program, tmp_path) == printed
+    with sync.Memory.open(village.settings(tmp_path)) as memory:
+        memory.publish_many(village.recording())
+    monkeypatch.setenv("RECALLOG_HOME", str(tmp_path))
+    check_console("docs/beliefs.md", tmp_path)
 
 
 @pytest.mark.models("all")

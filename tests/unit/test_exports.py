@@ -18,7 +18,7 @@ import pytest
 
 import recallog
 import recallog.extending
-from recallog import Consensus, Conversation, Items, LongTerm, Memory, Stream, Tiers, Working, Workspace
+from recallog import Beliefs, Consensus, Conversation, Items, LongTerm, Memory, Stream, Tiers, Working, Workspace
 from recallog.admin import Admin
 from recallog.operations.facade import Facade, all_operations
 from recallog.remote.client import Remote
@@ -43,6 +43,7 @@ PUBLIC = sorted(
         "AsOf",
         "Batch",
         "Compacted",
+        "Beliefs",
         "Consensus",
         "Conversation",
         "Event",
@@ -95,7 +96,7 @@ SUITES = [
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "answer_due", "attribute", "catch_up", "catch_up_index", "close", "consensus",
+        "admin", "answer_due", "attribute", "beliefs", "catch_up", "catch_up_index", "close", "consensus",
         "conversation", "facades",
         "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "reactor_of", "row",
         "start_index",
@@ -106,6 +107,7 @@ PLAIN: dict[type[Facade], set[str]] = {
         "records",
         "restore_events", "scrub_event",
     },
+    Beliefs: {"attribute", "facades", "operations"},
     Consensus: {"attribute", "facades", "operations"},
     Items: {"attribute", "facades", "operations"},
     Conversation: {"attribute", "facades", "operations"},
@@ -235,7 +237,8 @@ def _names(annotation: Any) -> Iterator[str]:
 @pytest.mark.parametrize("facade", FACADES)
 def test_every_type_in_the_signature_of_a_public_method_is_public(facade: type[Facade]) -> None:
     public = {*PYTHON, *PUBLIC, *VIEWS, *EXTENDING}
-    methods = [each for each in inspect.getmembers(facade, callable) if not each[0].startswith("_")]
+    members = inspect.getmembers(facade, callable)
+    methods = [each for each in members if each[0] in facade.operations or not each[0].startswith("_")]
     assert len(methods) >= len(facade.operations) > 0
     for name, method in methods:
         signature = inspect.signature(method)
@@ -245,7 +248,7 @@ def test_every_type_in_the_signature_of_a_public_method_is_public(facade: type[F
 
 @pytest.mark.parametrize("facade", FACADES)
 def test_what_a_facade_has_beside_its_operations(facade: type[Facade]) -> None:
-    names = {name for name in dir(facade) if not name.startswith("_")}
+    names = {name for name in dir(facade) if name in facade.operations or not name.startswith("_")}
     assert names == PLAIN[facade] | facade.operations.keys()
     assert not PLAIN[facade] & facade.operations.keys()
 
@@ -254,6 +257,7 @@ def test_the_facades_of_a_memory() -> None:
     assert [Memory, *Memory.facades.values()] == FACADES
     assert Memory.facades == {
         "admin": Admin,
+        "beliefs": Beliefs,
         "consensus": Consensus,
         "items": Items,
         "conversation": Conversation,

@@ -38,6 +38,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "space": "village",
     "agent": "baker",
     "reader": "miller",
+    "about": "the miller",
     "author": "baker",
     "event_id": "e-7",
     "ids": ["e-7", "e-8"],

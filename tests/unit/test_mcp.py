@@ -254,13 +254,10 @@ def test_context_why_and_open_show_what_the_agent_may_see() -> None:
         ]
         near = (await call(client, "open", around="e-2")).splitlines()
         assert [line.split(" (")[0] for line in near] == ["- e-0", "- e-1", "> e-2", "- e-3", "- e-4"]
-        for uri in ("recallog://context", "recallog://beliefs"):
+        for uri in RESOURCES:
             (content,) = (await client.read_resource(uri)).contents
             assert isinstance(content, TextResourceContents)
-        assert {str(each.uri) for each in (await client.list_resources()).resources} == {
-            "recallog://context",
-            "recallog://beliefs",
-        }
+        assert {str(each.uri) for each in (await client.list_resources()).resources} == set(RESOURCES)
         with pytest.raises(MCPError, match="not found, or not permitted"):
             await client.read_resource("recallog://secrets")
 
@@ -309,6 +306,12 @@ def test_an_error_names_the_argument_of_the_tool(tool: str, arguments: dict[str,
 # Another agent's and other spaces' memories.
 
 
+RESOURCES = (
+    "recallog://context",
+    "recallog://beliefs",
+    "recallog://beliefs/graph",
+    "recallog://beliefs/contradictions",
+)
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("recall_memory", {"query": "recipe of bread", "top_k": 20}),
     ("reflect_on_memory", {"question": "recipe of bread"}),
@@ -332,7 +335,7 @@ def test_no_tool_and_no_resource_shows_a_word_that_is_hidden_from_the_agent() ->
             shown = said(await client.call_tool(tool, arguments))
             assert world.HIDDEN not in shown, (tool, arguments)
             assert world.OTHER_SPACE not in shown, (tool, arguments)
-        for uri in ("recallog://context", "recallog://beliefs"):
+        for uri in RESOURCES:
             (content,) = (await client.read_resource(uri)).contents
             assert world.HIDDEN not in content.model_dump_json()
 

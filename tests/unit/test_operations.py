@@ -142,7 +142,7 @@ def of_all(function: Any) -> Any:
 
 def method_of(name: str) -> Any:
     declared = OPERATIONS[name]
-    return getattr(Memory.facades[declared.group] if declared.group else Memory, declared.name)
+    return getattr(Memory.facades[declared.group] if declared.group else Memory, declared.function.__name__)
 
 
 # What is refused, and how the error names it.

@@ -26,7 +26,7 @@ AGENTS = ("baker", "miller", "smith")
 SECRET = "quicksilver"
 PAYLOADS: Mapping[str, dict[str, Any]] = {
     "tool.used": {"tool": "shell", "result": SECRET},
-    "agent.reflected": {"belief": SECRET},
+    "agent.reflected": {"belief": SECRET, "about": "the mill", "stance": "for"},
     "run.started": {"goal": SECRET},
     "agent.configured": {"note": SECRET},
     "consensus.recorded": {**LEAST["consensus.recorded"], "conclusion": SECRET},
@@ -194,10 +194,16 @@ def test_no_event_is_seen_in_another_space_or_shown_by_operations_that_name_no_a
 def test_beliefs_show_a_reader_what_it_may_see_and_the_agent_s_own_program_all(row: Row) -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
-            await memory.publish_many(row.events())
+            opposite = {"belief": "It has gone.", "about": "the mill", "stance": "against"}
+            everybody = event("agent.reflected", agent="narrator", audience=list(AGENTS), payload=opposite)
+            await memory.publish_many([*row.events(), everybody])
             for reader, sees in row.sees.items():
                 found = await memory.beliefs("village", "baker", reader=reader)
                 assert (SECRET in found.model_dump_json()) == sees, reader
+                graph = await memory.beliefs.graph("village", reader)
+                assert (SECRET in graph.model_dump_json()) == sees, reader
+                contradictions = await memory.beliefs.contradictions("village", reader)
+                assert (SECRET in contradictions.model_dump_json()) == sees, reader
             assert SECRET in (await memory.beliefs("village", "baker")).model_dump_json()
 
     run(work())

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import httpx
@@ -62,9 +63,8 @@ class Pair:
 
 
 async def _outcome(operation: Operation, facade: Facade, given: Mapping[str, Any]) -> Any:
-    owner = getattr(facade, operation.group) if operation.group else facade
     try:
-        answer = await getattr(owner, operation.name)(**copy.deepcopy(dict(given)))
+        answer = await attrgetter(operation.qualified_name)(facade)(**copy.deepcopy(dict(given)))
     except RecallogError as error:
         return type(error), _stable(str(error)), {name: _stable(str(value)) for name, value in vars(error).items()}
     assert type(answer) in (operation.answer, *getattr(operation.answer, "__args__", ()))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,11 @@ def test_a_wrong_argument_of_an_operation_is_an_error_that_names_it(
     async def work() -> None:
         async with Memory.in_memory() as memory:
             await memory.publish_many([event(id=f"e-{number}") for number in range(3)])
-            owner = getattr(memory, operation.group) if operation.group else memory
+            method = attrgetter(name)(memory)
             for parameter in operation.parameters:
                 for kind, value in ANYTHING.items():
                     given = arguments_of(operation) | {parameter: value}
-                    in_python = await outcome(partial(getattr(owner, name.split(".")[-1]), **given))
+                    in_python = await outcome(partial(method, **given))
                     through_a_door = await outcome(partial(pipeline.call, memory, operation, given))
                     what = f"{name}({parameter}={kind})"
                     assert {in_python, through_a_door} <= {"answered", "refused"}, (what, in_python, through_a_door)
@@ -121,7 +122,7 @@ def test_a_wrong_argument_of_an_operation_is_an_error_that_names_it(
                 for kind, value in ANYTHING.items():
                     if value is not None and not callable(value):
                         given = arguments_of(operation) | {callback: value}
-                        found = await outcome(partial(getattr(owner, name.split(".")[-1]), **given))
+                        found = await outcome(partial(method, **given))
                         assert found == "refused", f"{name}({callback}={kind})"
 
     run(work())
@@ -269,14 +270,14 @@ def test_an_operation_of_a_closed_memory_is_refused(name: str, tmp_path: Path) -
         used, unused, without_files = Memory.open(tmp_path), Memory.open(tmp_path), Memory.in_memory()
         await used.spaces()
         await without_files.spaces()
-        part = getattr(used, operation.group) if operation.group else used
+        method = attrgetter(name)(used)
         for memory in (used, unused, without_files):
             await memory.close()
             await memory.close()
             with pytest.raises(StorageError, match="the memory is closed; open it again"):
                 await pipeline.call(memory, operation, arguments_of(operation))
         with pytest.raises(StorageError, match="the memory is closed; open it again"):
-            await getattr(part, name.split(".")[-1])(**arguments_of(operation))
+            await method(**arguments_of(operation))
 
     run(work())
 

@@ -44,6 +44,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog.admin": "Admin",
         "recallog.memory": "Memory",
         "recallog.model": "MODELS Model",
+        "recallog.models.beliefs.operations": "Beliefs",
         "recallog.models.consensus.operations": "Consensus",
         "recallog.models.conversations.compaction": "Compacted compact",
         "recallog.models.conversations.operations": "Conversation",

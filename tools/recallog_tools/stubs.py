@@ -18,7 +18,7 @@ from typing import Any
 from recallog import memory as asynchronous
 from recallog import remote, sync
 from recallog.operations.facade import Facade, all_operations
-from recallog.operations.operation import Operation
+from recallog.operations.operation import CALLED, Operation
 from recallog.remote.client import Remote
 from recallog.remote.deriving import RemoteFacade
 from recallog.sync.deriving import SyncFacade
@@ -47,7 +47,7 @@ _SOURCES = (
     "recallog.remote.streams",
 )
 """The modules that types are imported from, before those of operations: the first one that has a name."""
-_SPECIAL = ("__init__", "__enter__", "__exit__", "__aenter__", "__aexit__")
+_SPECIAL = ("__init__", CALLED, "__enter__", "__exit__", "__aenter__", "__aexit__")
 _BASES: set[type] = {SyncFacade, RemoteFacade, Facade, object}
 """Classes whose members no caller needs."""
 _UNSEEN = frozenset({"facades", "operations"})
@@ -121,7 +121,9 @@ def _members(described: Derived, of: type[Facade]) -> dict[str, str]:
     }
     names = [name for name in members if not name.startswith("_") and name not in _UNSEEN]
     return {
-        name: _operation(of.operations[name], members[name]) if name in of.operations else _member(name, members[name])
+        name: _operation(of.operations[name], members[name])
+        if name in of.operations and name != CALLED  # type checkers call methods alone, and no other descriptors
+        else _member(name, members[name])
         for name in (*_SPECIAL, *names)
         if name in members
     }
@@ -134,7 +136,7 @@ def _operation(operation: Operation, method: object) -> str:
 
 def _owner(operation: Operation) -> str:
     """The class that declares an operation, by the name that a stub imports it as: the stub has a class of its name."""
-    return "_" + operation.function.__qualname__.removesuffix(f".{operation.name}")
+    return "_" + operation.function.__qualname__.removesuffix(f".{operation.function.__name__}")
 
 
 def _member(name: str, value: Any) -> str:

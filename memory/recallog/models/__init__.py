@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 # For type checkers, which cannot read the list of models.
 if TYPE_CHECKING:
-    from recallog.models.beliefs.operations import Beliefs
+    from recallog.models.beliefs.operations import Beliefs, Reflections
     from recallog.models.consensus.operations import Consensus
     from recallog.models.conversations.operations import Conversation
     from recallog.models.facts.operations import LongTerm
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from recallog.models.workspace.operations import Workspace
     from recallog.operations.facade import Facade
 
-    class Parts(Prompts, Beliefs, Facade):
+    class Parts(Prompts, Reflections, Facade):
         """The facades of the built-in models, as attributes of a memory."""
 
+        beliefs: Beliefs
         consensus: Consensus
         conversation: Conversation
         items: Items

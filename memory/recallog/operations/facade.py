@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast
 
-from recallog.operations.operation import CheckedMethod, GenAi, Operation, Scope, plain_type
+from recallog.operations.operation import CALLED, CheckedMethod, GenAi, Operation, Scope, plain_type
 from recallog.operations.pipeline import Call, Host, perform
 
 Self_ = TypeVar("Self_")
@@ -101,7 +101,8 @@ class Facade:
     attribute: ClassVar[str] = ""
     """The attribute of a memory that is one; "" if the memory itself has the operations.
 
-    A model that is built on another may extend its facade: a subclass with the same attribute takes its place."""
+    A model that is built on another may extend its facade: a subclass with the same attribute takes its place. If it
+    declares `__call__` as an operation, `memory.<attribute>(…)` is that operation."""
     operations: ClassVar[Mapping[str, Operation]] = {}
     """By name."""
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
@@ -143,7 +144,7 @@ def public_names(of: type[Facade]) -> Sequence[str]:
     """The public methods and attributes of a facade, in the order of their declaration."""
     bases = of.__mro__[: of.__mro__.index(Facade)]
     names = dict.fromkeys(name for base in reversed(bases) for name in vars(base))
-    return [name for name in names if not name.startswith("_") and name not in _INTERNAL]
+    return [name for name in names if name == CALLED or (not name.startswith("_") and name not in _INTERNAL)]
 
 
 def find_operation(name: str, facade: type[Facade], group: str) -> Operation | None:

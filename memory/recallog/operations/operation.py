@@ -53,6 +53,9 @@ class _InProcess:
 
 IN_PROCESS = _InProcess()
 
+CALLED = "__call__"
+"""The name of a method that is called by the name of its facade: `memory.beliefs(space, agent)`."""
+
 
 class _FromFile:
     """Marks a parameter whose value is JSON: a command reads it from a file, or from its standard input."""
@@ -229,17 +232,28 @@ class Operation(CheckedMethod):
     """The first word of its command; "" if that has one word."""
 
     @property
+    def name(self) -> str:
+        """The name of its method, or of its facade if the facade itself is called."""
+        return self.command_group if self.is_facade_called else self.function.__name__
+
+    @property
+    def is_facade_called(self) -> bool:
+        """Whether a call of the facade itself is the operation."""
+        return self.function.__name__ == CALLED
+
+    @property
     def command(self) -> str:
         """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of
         another operation's command, which selects this operation. "" if it has no command."""
         if self.given_command is not None:
             return self.given_command
-        return f"{self.command_group} {self.name}".strip().replace("_", "-")
+        group = "" if self.is_facade_called else self.command_group
+        return f"{group} {self.name}".strip().replace("_", "-")
 
     @property
     def qualified_name(self) -> str:
         """The name with its group: `admin.status`."""
-        return f"{self.group}.{self.name}" if self.group else self.name
+        return f"{self.group}.{self.name}" if self.group and not self.is_facade_called else self.name
 
     @cached_property
     def repeat_key(self) -> str | None:

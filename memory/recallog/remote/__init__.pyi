@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
-from recallog import Consensus, Conversation, Items, LongTerm, Position, Stream, Tiers, Working
+from recallog import Beliefs, Consensus, Conversation, Items, LongTerm, Position, Stream, Tiers, Working
 from recallog.views import Remembered
 from recallog.memory import Memory as _Memory
 from recallog.remote.streams import Gap as Gap, Tailed as Tailed
 from recallog.models.prompt.operations import Prompts as _Prompts
-from recallog.models.beliefs.operations import Beliefs as _Beliefs
+from recallog.models.beliefs.operations import Reflections as _Reflections
 from recallog.admin import Admin as _Admin
 from recallog.models.workspace.operations import Workspace as _Workspace
 
@@ -239,14 +239,11 @@ class Remote:
     that are newer. The content of an event that the agent may not see is not returned.
     """
 
-    reflection = _Called(_Beliefs.reflection)
+    reflection = _Called(_Reflections.reflection)
     """Whether a reflection of an agent is due: since which position, after how many events, and on which.
 
     In Python `answer(belief)` of the view makes the event that answers it.
     """
-
-    beliefs = _Called(_Beliefs.beliefs)
-    """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     publish = _Called(_Memory.publish)
     """Write one event, and return its position once it is durable.
@@ -450,6 +447,10 @@ class Remote:
     @property
     def admin(self) -> RemoteAdmin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`."""
 
     @property
     def consensus(self) -> Consensus:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
 from recallog import Batch, Event, Model, Position, RecallogError, Settings
-from recallog.views import Reaction, Remembered, WorkspaceExport, WorkspaceImport
+from recallog.views import BeliefsView, Reaction, Remembered, WorkspaceExport, WorkspaceImport
 from recallog.extending import (
     ChatModel,
     Components,
@@ -26,7 +26,7 @@ from recallog.extending import (
 from recallog.memory import Row, Memory as _Memory
 from recallog.remote.streams import Gap, Tailed
 from recallog.models.prompt.operations import Prompts as _Prompts
-from recallog.models.beliefs.operations import Beliefs as _Beliefs
+from recallog.models.beliefs.operations import Beliefs as _Beliefs, Reflections as _Reflections
 from recallog.admin import Admin as _Admin
 from recallog.models.consensus.operations import Consensus as _Consensus
 from recallog.models.items.operations import Items as _Items
@@ -204,6 +204,40 @@ class Admin(_AdminShared):
 
 class RemoteAdmin(_AdminShared):
     """What operators do with a memory: `memory.admin`."""
+
+
+class Beliefs:
+    """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`.
+
+    `memory.beliefs(space, agent)` returns the beliefs of an agent. A belief with subjects (`about` of
+    `agent.reflected`) is linked with others on the same subjects.
+    """
+
+    def __call__(
+        self,
+        space: str,
+        agent: str,
+        *,
+        reader: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> BeliefsView:
+        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
+
+    graph = _Called(_Beliefs.graph)
+    """The beliefs with subjects that an agent may see, of all agents, and how they relate.
+
+    On each subject the newest 16 are linked: a belief supersedes, contradicts, disputes or supports an earlier one.
+    A belief is unfounded if an event or entry that it is based on was erased, retracted or corrected. The views
+    retain the newest 256 shared beliefs of a space, and 256 others that the agent may see.
+    """
+
+    contradictions = _Called(_Beliefs.contradictions)
+    """The beliefs that an agent may see and that are for and against the same subject, newest first.
+
+    Two beliefs of one agent contradict each other, and those of two agents dispute each other. Superseded beliefs
+    are left out. See `beliefs.graph`.
+    """
 
 
 class Consensus:
@@ -775,14 +809,11 @@ class _MemoryShared:
     that are newer. The content of an event that the agent may not see is not returned.
     """
 
-    reflection = _Called(_Beliefs.reflection)
+    reflection = _Called(_Reflections.reflection)
     """Whether a reflection of an agent is due: since which position, after how many events, and on which.
 
     In Python `answer(belief)` of the view makes the event that answers it.
     """
-
-    beliefs = _Called(_Beliefs.beliefs)
-    """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     publish = _Called(_Memory.publish)
     """Write one event, and return its position once it is durable.
@@ -982,6 +1013,10 @@ class _MemoryShared:
 
     catalogue = _Called(_Memory.catalogue)
     """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`."""
 
     @property
     def consensus(self) -> Consensus:

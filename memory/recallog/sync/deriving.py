@@ -38,7 +38,7 @@ class SyncFacade:
         # mypy takes the `__hash__` of the instances of a class for that of the class.
         cls.facades = {name: synchronous(part) for name, part in of.facades.items()}  # type: ignore[arg-type]
         for name in public_names(of):
-            if not hasattr(cls, name):
+            if not any(name in vars(base) for base in cls.__mro__):  # `type` has a `__call__` of its own
                 setattr(cls, name, cls._derive_member(of, name))
         if cls.__doc__ is None:
             cls.__doc__ = _without_await(inspect.cleandoc(of.__doc__ or ""))

@@ -22,6 +22,9 @@ _UNDATED_SPAN = timedelta(hours=24)
 """If the events of one answer span no more than this, their lines carry no dates, unless the agent's settings say
 so."""
 
+LossReason = Literal["erased", "retracted", "corrected", "superseded"]
+"""Why an event or entry no longer supports what was made from it."""
+
 Item = TypeVar("Item")
 
 _SUBJECT = ("space", "agent")

@@ -114,6 +114,8 @@ def panel_of(name: str, facade: type[Facade] = Memory) -> str:
 
 def summary_of(name: str, facade: type[Memory] = Memory) -> str | None:
     """The summary of a group of commands; None for a single command."""
+    if all(len(line.words) == 1 for line in lines(facade) if line.words[0] == name):
+        return None
     part = facade.facades.get(name.replace("-", "_"))
     return _GROUPS.get(name) if part is None else paragraphs(part)[0]
 

@@ -1,8 +1,10 @@
 """A reflector without a model: it quotes the most important events that the agent has seen.
 
-The belief consists of quotes, and the same request always has the same answer.
+The belief consists of quotes, and the same request always has the same answer. It is about the other agents that it
+quotes, and has no stance.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -28,7 +30,9 @@ class Extractive(Reflector):
         else:
             chosen = request.evidence[-QUOTES_MAX:]
             belief = f"Nothing of the {things} I know can be put into words."
-        return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen))
+        quoted = Counter(evidence.agent for evidence in chosen if evidence.agent != request.agent)
+        about = tuple(agent for agent, _ in quoted.most_common())  # of equally many, the first one quoted
+        return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen), about)
 
     async def close(self) -> None:
         """Does nothing: there are no connections."""

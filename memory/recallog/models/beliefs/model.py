@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recallog.model import Model
-from recallog.models.beliefs.operations import Beliefs
+from recallog.models.beliefs.operations import Reflections
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
@@ -26,4 +26,4 @@ def _inventory() -> "Inventory":
     return BeliefsInventory()
 
 
-MODEL = Model(name="beliefs", operations=Beliefs, reactors=_reactors, inventory=_inventory)
+MODEL = Model(name="beliefs", operations=Reflections, reactors=_reactors, inventory=_inventory)

@@ -41,7 +41,8 @@ class ReflectionReactor(Reactor):
             answer = await ask(self._reflector, await self._request(due, trigger.read), sleep=self._sleep)
         except ModelFailed as failed:
             return [_make_failure(due, failed.reason)]
-        return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
+        session = due.on[-1].event.session if due.on else None
+        return [due.answer(answer.belief, answer.based_on, session=session, about=answer.about, stance=answer.stance)]
 
     async def _request(self, due: ReflectionView, read: set[int]) -> ReflectionRequest:
         """The request to the reflector; `read` receives the offsets of its events."""

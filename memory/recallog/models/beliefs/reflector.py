@@ -13,6 +13,7 @@ from typing import ClassVar
 from recallog.reactors.asking import Sleep, ask_repeatedly, one_line
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.models.beliefs import limits as beliefs_limits
+from recallog_schemas.models.beliefs.payloads import Stance
 from recallog_schemas.shortening import cut
 
 
@@ -50,10 +51,14 @@ class ReflectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionAnswer:
-    """A belief, and the ids of its evidence."""
+    """A belief, the ids of its evidence, and what it is about."""
 
     belief: str
     based_on: Sequence[str]
+    about: Sequence[str] = ()
+    """Its subjects."""
+    stance: Stance | None = None
+    """Whether it is for or against them."""
 
 
 class Reflector(ABC):
@@ -94,7 +99,7 @@ def check_answer(answer: ReflectionAnswer, request: ReflectionRequest) -> Reflec
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
     "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ModelFailed` if either is
-    empty after that.
+    empty after that. Of the subjects the first `limits.SUBJECTS_MAX` that have words are kept, shortened if necessary.
     """
     belief = cut(one_line(answer.belief), beliefs_limits.BELIEF_CHARS_MAX)
     if not belief:
@@ -103,4 +108,6 @@ def check_answer(answer: ReflectionAnswer, request: ReflectionRequest) -> Reflec
     based_on = tuple(dict.fromkeys(evidence.id for evidence in request.evidence if evidence.id in named))
     if not based_on:
         raise ModelFailed("the belief names none of the events that were offered", retryable=True)
-    return ReflectionAnswer(belief, based_on)
+    subjects = (cut(one_line(each).strip(), beliefs_limits.SUBJECT_CHARS_MAX) for each in answer.about)
+    about = tuple(dict.fromkeys(filter(None, subjects)))[: beliefs_limits.SUBJECTS_MAX]
+    return ReflectionAnswer(belief, based_on, about, answer.stance if about else None)

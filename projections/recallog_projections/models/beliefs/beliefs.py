@@ -1,4 +1,8 @@
-"""Beliefs view: the reflections of each agent, and which of them other agents may read."""
+"""Beliefs view: the reflections of each agent, and which of them other agents may read.
+
+Beliefs with subjects are also in logs by reader, from which queries compute their graph. A belief without a subject
+writes nothing there.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -24,23 +28,33 @@ class BeliefRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 BELIEFS = Log("beliefs", BeliefRow, beliefs_limits.BELIEFS_KEPT)
+ABOUT = Log("beliefs.about", BeliefRow, beliefs_limits.ABOUT_KEPT)
+"""Beliefs with subjects, by reader. The reader "" stands for all agents of the space. A log for each reader, so that a
+belief that a reader may not see does not push one out that it sees."""
 
 
 class BeliefsProjection:
-    """Fold of `agent.reflected` into one log per agent."""
+    """Fold of `agent.reflected` into one log per agent, and one per reader of beliefs with subjects."""
 
     name: ClassVar[str] = "beliefs"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kinds = frozenset({KIND})
     ends_runs: ClassVar[Sequence[str]] = ()
-    tables = (BELIEFS,)
+    tables = (BELIEFS, ABOUT)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
             event = record.event
             if record.memorable:
                 shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-                rows.append(BELIEFS, BeliefRow(record.offset, shared, record.data), event.space, event.agent)
+                row = BeliefRow(record.offset, shared, record.data)
+                rows.append(BELIEFS, row, event.space, event.agent)
+                for reader in _log_readers(event, shared) if event.payload.get("about") else ():
+                    rows.append(ABOUT, row, event.space, reader)
+
+
+def _log_readers(event: Event, shared: bool) -> tuple[str, ...]:
+    return ("",) if shared else visibility.readers(event)
 
 
 def may_read(reader: str, belief: BeliefRow, event: Event) -> bool:

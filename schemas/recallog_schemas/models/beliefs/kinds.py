@@ -11,9 +11,10 @@ KINDS = (
         Reflected,
         first_of("belief", "text"),
         0.85,
-        "belief text insights",
+        "belief text insights about",
         shared=True,
         sources="based_on",
+        version=2,
     ),
     bookkeeping("reflection.failed", "A due reflection was not written.", ReflectionFailed, "reason"),
 )

@@ -1,12 +1,26 @@
-"""The beliefs of an agent, and its due reflections."""
+"""The beliefs of an agent, how beliefs relate to each other, and its due reflections."""
 
-from collections.abc import Iterable
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Literal, Self
 
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, count_noun, event_lines
+from recallog_schemas.models.beliefs.payloads import Stance
+from recallog_schemas.views.base import (
+    Bounded,
+    EventLine,
+    LossReason,
+    OfAgent,
+    Remembered,
+    View,
+    count_noun,
+    event_lines,
+    indent_lines,
+    one_line,
+)
+
+BeliefRelation = Literal["supersedes", "contradicts", "disputes", "supports"]
 
 
 class Belief(Remembered):
@@ -37,6 +51,135 @@ class BeliefsView(OfAgent, Bounded):
     def format(self) -> str:
         """The beliefs, one per line; `(no beliefs)` if there are none."""
         return "\n".join(self.lines(self.beliefs)) or "(no beliefs)"
+
+
+class LostGround(View):
+    """An event, entry or belief that a belief rests on, and that no longer supports it."""
+
+    id: str
+    """Its id."""
+    reason: LossReason | Literal["unfounded"]
+    """"erased", or, of an entry, "retracted", "corrected" (it has another text since) or "superseded" (a later entry
+    has another value). Of a belief "superseded", or "unfounded" itself."""
+
+
+class LinkedBelief(Belief):
+    """A belief with subjects, in a graph."""
+
+    subjects: tuple[str, ...]
+    """What it is about, in the words of its agent."""
+    stance: Stance | None
+    """Whether it is for or against its subjects."""
+    superseded_by: str | None
+    """The id of the newest belief that supersedes it."""
+    unfounded: tuple[LostGround, ...]
+    """The grounds that it has lost; with any of them it is unfounded."""
+
+    @property
+    def note(self) -> str:
+        """`for`, `superseded` and `unfounded: retracted e-3`, as far as they apply; "" if nothing does."""
+        lost = ", ".join(f"{each.reason} {each.id}" for each in self.unfounded)
+        notes = (self.stance, self.superseded_by and "superseded", lost and f"unfounded: {lost}")
+        return one_line("; ".join(each for each in notes if each))
+
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The line of the event, with the note in brackets."""
+        return super().line(reader, dated=dated) + (f" ({self.note})" if self.note else "")
+
+
+class BeliefEdge(View):
+    """How one belief relates to another one on the same subject."""
+
+    relation: BeliefRelation
+    """"supersedes": the agent replaced its earlier belief. "contradicts": two beliefs of one agent with opposite
+    stances. "disputes": those of two agents. "supports": two with the same stance."""
+    subject: str
+    """The subject, as `subjects` of the graph has it."""
+    source: str
+    """The id of the later belief."""
+    target: str
+    """The id of the earlier belief."""
+
+
+class BeliefSubject(View):
+    """A subject of beliefs."""
+
+    name: str
+    """The subject, as the newest belief on it names it."""
+    beliefs: int
+    """How many beliefs on it the agent may see and the views retain."""
+    unlinked: int
+    """How many of them the graph leaves out: those older than the newest 16."""
+
+
+class BeliefGraph(OfAgent, Bounded):
+    """The beliefs with subjects that an agent may see, and how they relate. If not all fit, the older ones are left
+    out, with their edges."""
+
+    list_field: ClassVar[str] = "beliefs"
+    kept: ClassVar[Literal["first", "last"]] = "last"
+
+    about: str | None
+    """The only subject that was asked for."""
+    subjects: tuple[BeliefSubject, ...]
+    """The subjects, by their newest beliefs, newest first."""
+    beliefs: tuple[LinkedBelief, ...]
+    """The beliefs, oldest first: of each subject the newest 16."""
+    edges: tuple[BeliefEdge, ...]
+    """The edges, by the later belief, then by the earlier one, then by the subject."""
+
+    def fit(self) -> Self:
+        fitted = super().fit()
+        ids = {each.event.id for each in fitted.beliefs}
+        edges = tuple(each for each in self.edges if {each.source, each.target} <= ids)
+        return fitted if len(edges) == len(self.edges) else fitted.model_copy(update={"edges": edges})
+
+    def numbers(self) -> Mapping[str, int]:
+        """By id of a belief: its number in `format`."""
+        return {each.event.id: number for number, each in enumerate(self.beliefs, 1)}
+
+    def format(self) -> str:
+        """The numbered beliefs, one per line, then the edges of each subject; `(no beliefs)` if there are none."""
+        beliefs = [f"{number} {line}" for number, line in enumerate(self.lines(self.beliefs), 1)]
+        return "\n".join([*beliefs, *self._edge_lines()]) or "(no beliefs)"
+
+    def _edge_lines(self) -> Iterator[str]:
+        numbers = self.numbers()
+        for subject in self.subjects:
+            yield one_line(f"{subject.name}: {count_noun(subject.beliefs, 'belief')}")
+            for each in self.edges:
+                if each.subject == subject.name:
+                    yield f"  {numbers[each.source]} {each.relation} {numbers[each.target]}"
+
+
+class Contradiction(View):
+    """Two beliefs with opposite stances on one subject. Neither is superseded."""
+
+    relation: Literal["contradicts", "disputes"]
+    """"contradicts": they are of one agent. "disputes": of two agents."""
+    subject: str
+    """The subject, as the newest belief on it names it."""
+    earlier: LinkedBelief
+    later: LinkedBelief
+
+
+class ContradictionsView(OfAgent, Bounded):
+    """The beliefs that an agent may see and that contradict each other. If not all fit, the older ones are left out."""
+
+    list_field: ClassVar[str] = "contradictions"
+
+    about: str | None
+    """The only subject that was asked for."""
+    contradictions: tuple[Contradiction, ...]
+    """By the later belief, newest first."""
+
+    def format(self) -> str:
+        """The subject and the two beliefs of each; `(no contradictions)` if there are none."""
+        return "\n".join(map(self._describe, self.contradictions)) or "(no contradictions)"
+
+    def _describe(self, each: Contradiction) -> str:
+        head = one_line(f"{each.subject}: {each.relation}")
+        return "\n".join([head, indent_lines("\n".join(self.lines([each.earlier, each.later])))])
 
 
 class Counted(Remembered):
@@ -88,11 +231,14 @@ class ReflectionView(OfAgent, Bounded):
         *,
         turn: int | None = None,
         session: str | None = None,
+        about: str | Iterable[str] = (),
+        stance: Stance | None = None,
+        supersedes: str | None = None,
     ) -> Event:
         """The `agent.reflected` event that answers the trigger, to be published. The first answer to a trigger counts.
 
-        `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. Raises `NothingDue`,
-        or pydantic's `ValidationError`.
+        `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. `about`, `stance` and
+        `supersedes` place the belief in the graph of beliefs. Raises `NothingDue`, or pydantic's `ValidationError`.
         """
         trigger = triggers.parse(self.trigger)
         if trigger is None:
@@ -101,6 +247,8 @@ class ReflectionView(OfAgent, Bounded):
                 "Wait until one is due, or publish an agent.reflected event without a trigger"
             )
         ids = [shown.event.id for shown in self.on] if based_on is None else list(based_on)
+        subjects = [about] if isinstance(about, str) else list(about)
+        placed: dict[str, Any] = {"about": subjects, "stance": stance, "supersedes": supersedes}
         return Event(
             id=trigger.answer_id,
             space=self.space,
@@ -108,6 +256,6 @@ class ReflectionView(OfAgent, Bounded):
             agent=self.agent,
             kind="agent.reflected",
             turn=self.turn if turn is None else turn,
-            payload={"belief": belief, "based_on": ids},
+            payload={"belief": belief, "based_on": ids, **{name: value for name, value in placed.items() if value}},
             causation_id=trigger.id,
         )

@@ -1,5 +1,21 @@
 """What the console shows of beliefs."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from recallog_service.console.page import Panel, Place
 
-PANELS = (Panel("Beliefs", Place.AGENT, "beliefs", "beliefs/beliefs.html"),)
+if TYPE_CHECKING:
+    from recallog_schemas.models.beliefs.views import BeliefGraph
+
+
+def _edges(graph: "BeliefGraph") -> Mapping[str, Any]:
+    """The edges of each belief to earlier ones, with these."""
+    by_id = {each.event.id: each for each in graph.beliefs}
+    return {"edges": {id_: [(each, by_id[each.target]) for each in graph.edges if each.source == id_] for id_ in by_id}}
+
+
+PANELS = (
+    Panel("Beliefs", Place.AGENT, "beliefs", "beliefs/beliefs.html"),
+    Panel("Graph of beliefs", Place.AGENT, "beliefs.graph", "beliefs/graph.html", hides_empty=True, context=_edges),
+)

@@ -7,7 +7,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.rendering import print_based_on, set_threshold
 
 if TYPE_CHECKING:
-    from recallog_schemas.models.beliefs.views import BeliefsView, ReflectionView
+    from recallog_schemas.models.beliefs.views import BeliefGraph, BeliefsView, ContradictionsView, ReflectionView
 
 
 def _beliefs(view: "BeliefsView") -> None:
@@ -16,6 +16,28 @@ def _beliefs(view: "BeliefsView") -> None:
         print_based_on(belief.based_on)
     if not view.beliefs:
         terminal.print_lines(view.format())
+
+
+def _graph(view: "BeliefGraph") -> None:
+    lines = view.format().split("\n")
+    for belief, line in zip(view.beliefs, lines, strict=False):
+        terminal.print_lines(line, "dim" if belief.superseded_by else "yellow" if belief.unfounded else "")
+    for line in lines[len(view.beliefs) :]:
+        terminal.print_lines(line, _style(line))
+    if unlinked := sum(each.unlinked for each in view.subjects):
+        terminal.note(f"the newest beliefs on each subject are shown; {unlinked:,} are older")
+
+
+def _contradictions(view: "ContradictionsView") -> None:
+    for line in view.format().split("\n"):
+        terminal.print_lines(line, _style(line))
+
+
+def _style(line: str) -> str:
+    """The style of a line that is not a belief: a subject, an edge, or the heading of a contradiction."""
+    if not line.startswith("  "):
+        return "bold"
+    return "red" if " contradicts " in line or " disputes " in line else ""
 
 
 def _reflection(view: "ReflectionView") -> None:
@@ -30,5 +52,10 @@ def _reflection(view: "ReflectionView") -> None:
         terminal.note(f"answer it: recallog react {quote(view.space)}")
 
 
-RENDERERS = {"BeliefsView": _beliefs, "ReflectionView": _reflection}
+RENDERERS = {
+    "BeliefsView": _beliefs,
+    "BeliefGraph": _graph,
+    "ContradictionsView": _contradictions,
+    "ReflectionView": _reflection,
+}
 """By the name of the view."""
