@@ -122,11 +122,21 @@ def turn(number: int, text: str, kind: str = "agent.spoke", **payload: Any) -> R
 
 
 def test_a_text_shows_a_turn_if_it_quotes_the_first_half_of_it() -> None:
-    texts = {"D1:1": "The mill burned down.", "D1:2": "Was\nanybody hurt?"}
-    halves = Shown("summary", 'Somebody said "The mill bu…".')
-    assert halves.find_shown(texts, texts) == {"D1:1"}
-    assert Shown("summary", 'Somebody said "The mill".').find_shown(texts, texts) == set()
-    assert Shown("summary", "Was anybody\nhurt?").find_shown(texts, texts) == {"D1:2"}
+    texts = {
+        "D1:1": "The mill by the river burned down last night.",
+        "D1:2": "Was\nanybody hurt in the fire, and who was it?",
+    }
+    assert Shown("summary", '"The mill by the river b…".').find_shown(texts, texts) == {"D1:1"}
+    assert Shown("summary", '"The mill by the river".').find_shown(texts, texts) == set()
+    assert Shown("summary", "Was anybody\nhurt in the fire,").find_shown(texts, texts) == {"D1:2"}
+
+
+def test_a_short_turn_is_shown_if_twenty_characters_or_all_of_it_are_quoted() -> None:
+    texts = {"D1:1": "Oh, yes, indeed it was me.", "D1:2": "Oh, no!"}
+    assert Shown("summary", "Oh, yes, indeed it is.").find_shown(texts, texts) == set()
+    assert Shown("summary", "Oh, yes, indeed it was.").find_shown(texts, texts) == {"D1:1"}
+    assert Shown("summary", "Oh, no, oh, no!").find_shown(texts, texts) == set()
+    assert Shown("summary", "Ann: Oh, no!").find_shown(texts, texts) == {"D1:2"}
 
 
 def test_a_view_of_events_shows_them_and_what_a_belief_among_them_is_based_on() -> None:

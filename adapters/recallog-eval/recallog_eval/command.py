@@ -32,7 +32,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
 from recallog_service.ingest import ingest
 
-_group = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
+_group = typer.Typer(help="Measure recall, and what views keep, by questions with known answers.", no_args_is_help=True)
 
 
 _group.command("memory", epilog=EPILOG)(memory_command)

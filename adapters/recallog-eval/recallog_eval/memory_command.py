@@ -72,15 +72,16 @@ def memory_command(
 ) -> None:
     """Measure how much of the evidence of LoCoMo's questions the views of a memory show.
 
-    Each conversation is replayed turn by turn for its first speaker: reflections,
-    compactions and plans are made as they fall due, without a model unless
-    RECALLOG_MODEL names one. The report has, for each view, its tokens, and the share
-    of the questions of categories 1 to 4 of which it shows any turn, and all turns, of
-    the evidence: after the conversation, and at the end of the session that has the
-    last turn of the evidence. Beside it are the newest turns that have as many tokens,
-    and the change from them to the view with its 95 % interval. Events and beliefs
-    show the turns that they name; other texts show a turn if they quote the first half
-    of it.
+    Each conversation is replayed turn by turn for its first speaker:
+    reflections, compactions and plans are made as they fall due, without a
+    model unless RECALLOG_MODEL names one. The report has, for each view, its
+    tokens, and the share of the questions of categories 1 to 4 of which it
+    shows any turn, and all turns, of the evidence: after the conversation, and
+    at the end of the session that has the last turn of the evidence. Beside it
+    are the newest turns that have as many tokens, and the change from them to
+    the view with its 95 % interval. Events and beliefs show the turns that they
+    name; other texts show a turn if they quote the first half of it, at least
+    20 characters.
     """
     settings = {**SETTINGS, **_read_settings(set_to)}
     texts = [inputs.read_file(file) for file in files]

@@ -8,7 +8,9 @@ from recallog_schemas.token_estimate import estimate_tokens
 from recallog_schemas.views import Remembered
 
 QUOTED_SHARE = 0.5
-"""The share of a turn's characters, from its beginning, that a text must quote to show the turn."""
+"""The share of a turn's characters, from its beginning, that a text must quote to show the turn,"""
+QUOTED_CHARS_LEAST = 20
+"""and at least as many of them; all of a shorter turn. Beginnings such as "Oh, yes" occur in many turns."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class NewestTurns:
 
 def _beginning_of(text: str) -> str:
     line = _in_one_line(text)
-    return line[: max(1, round(len(line) * QUOTED_SHARE))]
+    return line[: max(QUOTED_CHARS_LEAST, round(len(line) * QUOTED_SHARE))]
 
 
 def _in_one_line(text: str) -> str:
