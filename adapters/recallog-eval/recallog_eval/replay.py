@@ -17,16 +17,19 @@ from itertools import groupby
 from typing import Any, cast
 
 from recallog import Event, Memory
-from recallog.models.conversations.compaction import is_summary
 from recallog_eval import locomo
 from recallog_eval.shown import NewestTurns, Shown, show_events, show_texts
-from recallog_projections.models.tiers import rules
 from recallog_schemas import limits
 from recallog_service.formats import derived_id
 
 SPOKEN = "agent.spoke"
 _RETAINED = "memory.retained"
 _INSTANT = timedelta(microseconds=1)
+_SUMMARY_ROLE = "system"
+"""The role of the message that replaces compacted messages. A turn is one of the user or the assistant."""
+_TIER = "fast"
+_IMPORTANCE = 0.8
+"""The least that the fastest tier keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class _Replayed:
         began, ended = events[0].at, events[-1].at
         self.stream.append((await memory.stream.summarize(self.space, self.agent, began, ended + _INSTANT)).text)
         messages = (await memory.conversation.messages(self.chat, self.agent, session)).messages
-        self.compactions += [str(each["content"]) for each in messages if is_summary(each)]
+        self.compactions += [str(each["content"]) for each in messages if each["role"] == _SUMMARY_ROLE]
         while (await memory.tiers.consolidate(self.chat, self.agent, now=ended)).moves:
             pass
 
@@ -146,8 +149,7 @@ def read_events(text: bytes, spaces: Mapping[str, str]) -> list[Event]:
 
 
 def _make_entry(event: Event, space: str, agent: str) -> Event:
-    tier = rules.TIERS[0]
-    payload = {"text": event.text, "type": "note", "tier": tier, "importance": rules.IMPORTANCE[tier]}
+    payload = {"text": event.text, "type": "note", "tier": _TIER, "importance": _IMPORTANCE}
     return Event(
         id=derived_id(space, event.session, f"{_RETAINED} {event.id}"),
         space=space,
