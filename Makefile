@@ -160,9 +160,9 @@ counts: install ## count the calls, rows, bytes and fetches of an event and of a
 bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
-eval: install ## measure recall on questions with known answers: make eval FILE="locomo.json realtalk.json"; WEAK=1: "nothing close"
+eval: install ## measure recall on questions with known answers: make eval FILE="locomo.json realtalk.json"; MEMORY=1: what views keep; WEAK=1: "nothing close"
 	@test -n "$(FILE)$(WEAK)" || { echo "FILE is missing. Example: make eval FILE=locomo.json" >&2; exit 2; }
-	@$(if $(WEAK),$(BIN)/recallog eval weak tests/data/answerable-questions.json,$(BIN)/recallog eval locomo $(FILE)) $(ARGS)
+	@$(if $(WEAK),$(BIN)/recallog eval weak tests/data/answerable-questions.json,$(BIN)/recallog eval $(if $(MEMORY),memory,locomo) $(FILE)) $(ARGS)
 
 clean: ## remove everything that the targets have created
 	rm -rf tests/browser/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build

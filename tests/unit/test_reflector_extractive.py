@@ -92,6 +92,18 @@ def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() ->
     )
 
 
+def test_of_equally_important_events_it_quotes_those_that_say_most() -> None:
+    said = (
+        "Hello!",
+        "My sister bought a grey horse.",
+        "Wow.",
+        "She rides it to the market.",
+        "A red mill burned.",
+        "Bye.",
+    )
+    assert reflection(*(seen(f"e{number}", text) for number, text in enumerate(said))).based_on == ("e1", "e3", "e4")
+
+
 def test_a_quote_has_the_date_of_its_event_if_it_is_given() -> None:
     answer = reflection(seen("e1", "Bread!", date="2023-05-08"), seen("e2", "Rain.", agent="miller", date="2023-05-10"))
     assert answer.belief == (

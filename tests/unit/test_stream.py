@@ -214,6 +214,22 @@ def test_a_summary_has_the_number_of_memories_and_the_most_important_sentences_o
     ended(work)
 
 
+def test_of_equally_important_memories_a_summary_has_the_first_sentences_that_say_most() -> None:
+    async def work(memory: Memory) -> None:
+        texts = (
+            "My sister bought a grey horse. Wow.",
+            "Hi.",
+            "Oh. A mill burned down.",
+            "She rides to the market.",
+            "Bye.",
+        )
+        await memory.publish_many([said(text, 0, id=f"e-{number}") for number, text in enumerate(texts)])
+        found = await memory.stream.summarize(*VILLAGE)
+        assert found.text == "5 memories: My sister bought a grey horse. · She rides to the market. · Bye."
+
+    ended(work)
+
+
 def test_a_stored_summary_is_an_entry_that_names_its_span_and_sources() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([said("One.", 0, id="e-1"), said("Two.", 1, id="e-2")])

@@ -1,20 +1,20 @@
-"""`eval`: measures recall on public data sets of questions with known answers."""
+"""`eval`: measures recall, and what the views of a memory show, by questions with known answers."""
 
 import hashlib
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from recallog import InvalidEvent, Memory, Settings
 from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED, Channel
-from recallog_eval import answerable, baselines, facts, locomo, locomo_questions, result, tables
+from recallog_eval import answerable, baselines, facts, inputs, locomo, locomo_questions, result, tables
 from recallog_eval.locomo_questions import Misplaced, Question, Questions
+from recallog_eval.memory_command import EPILOG, memory_command
 from recallog_eval.metrics import HITS
 from recallog_eval.result import (
     EMBEDDED,
@@ -32,7 +32,10 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
 from recallog_service.ingest import ingest
 
-_group = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
+_group = typer.Typer(help="Measure recall, and what views keep, by questions with known answers.", no_args_is_help=True)
+
+
+_group.command("memory", epilog=EPILOG)(memory_command)
 
 
 def register(app: typer.Typer) -> None:
@@ -166,9 +169,8 @@ def locomo_command(
         raise typer.BadParameter("--ablations cannot be combined with --without or --index off")
     if len({file.stem for file in files}) < len(files):
         raise typer.BadParameter("two files have the same name", param_hint="FILE")
-    texts = [_bytes(file) for file in files]
-    if out is not None and not out.absolute().parent.is_dir():
-        raise typer.BadParameter(f"the folder {out.absolute().parent} does not exist", param_hint="--out")
+    texts = [inputs.read_file(file) for file in files]
+    inputs.check_out(out)
     name = f"without {', '.join(without)}" if without else "default"
     options = _Options(
         index, channels, "index off" if index == OFF and not without else name, with_facts, ablations, with_baselines
@@ -176,13 +178,13 @@ def locomo_command(
 
     async def work() -> Result:
         earlier = result.read(against) if against is not None else None
-        inputs = [
+        each_given = [
             _input(file.name, text, limit, earlier, elsewhere=elsewhere)
             for file, text in zip(files, texts, strict=True)
         ]  # fmt: skip
         found = []
-        for file, given in zip(files, inputs, strict=True):
-            with _folder(home if home is None or len(files) == 1 else home / file.stem) as folder:
+        for file, given in zip(files, each_given, strict=True):
+            with inputs.open_folder(home if home is None or len(files) == 1 else home / file.stem) as folder:
                 found.append(await _evaluated(given, folder, options))
         done = Result(files=tuple(found))
         if out is not None:
@@ -221,7 +223,7 @@ def weak_command(
     unknown = set(only or ()).difference(answerable.RUNS)
     if unknown:
         raise typer.BadParameter(f"{', '.join(sorted(unknown))} is not a run", param_hint="--run")
-    text = _bytes(file)
+    text = inputs.read_file(file)
 
     async def work() -> list[answerable.Row]:
         languages = answerable.read(text)
@@ -239,7 +241,7 @@ def weak_command(
 def _input(name: str, text: bytes, limit: int | None, earlier: Result | None, *, elsewhere: bool) -> _Input:
     """What is asked about a file. Raises `SettingsError` if `earlier` does not answer the same."""
     questions = locomo_questions.read(text)
-    asked = _spread(name, questions.asked, limit)
+    asked = inputs.spread(name, questions.asked, limit)
     misplaced = locomo_questions.misplaced(asked, questions.speakers) if elsewhere else ()
     if elsewhere and not misplaced:
         raise InvalidEvent(f"{name}: --elsewhere needs a file of several conversations")
@@ -257,51 +259,12 @@ def _default_channels_without(names: Sequence[str]) -> tuple[Channel, ...]:
     return channels
 
 
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from None
-
-
-def _spread(name: str, questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
-    """At most `limit` questions, spread evenly, so that a small run covers all conversations and categories."""
-    if not questions:
-        raise InvalidEvent(f"{name}: no question of the file has evidence that is a turn")
-    count = len(questions) if limit is None else min(limit, len(questions))
-    return tuple(questions[index * len(questions) // count] for index in range(count))
-
-
-@contextmanager
-def _folder(home: Path | None) -> Iterator[Path]:
-    if home is not None:
-        yield home
-        return
-    # The index service may write to the folder for a moment after the memory is closed.
-    with tempfile.TemporaryDirectory(prefix="recallog-eval-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
-def _settings(folder: Path, index: str | None) -> Settings:
-    """The settings of a folder, even if the environment names a cluster."""
-    given: dict[str, Any] = {
-        "home": folder,
-        "ledger": None,
-        "views": None,
-        "index_idle_seconds": 0,
-        "count_accesses": False,
-    }
-    if index is not None:
-        given["index"] = index
-    return Settings.valid(**given)
-
-
 async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResult:
     """All runs about one file."""
     await _ingest(given, folder)
     runs = []
     with terminal.bar(f"{given.name}: building views") as advance:
-        async with Memory.open(settings := _settings(folder, options.index), progress=advance) as memory:
+        async with Memory.open(settings := inputs.settings_of(folder, options.index), progress=advance) as memory:
             runs.append(await _run(given, options.name, _Asker(memory, options.channels), settings))
             with terminal.bar(f"{given.name}: asking elsewhere", "questions") as asked:
                 elsewhere = await result.elsewhere_of(given.misplaced, _Asker(memory, options.channels).ask, asked)
@@ -310,7 +273,7 @@ async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResu
                 changed = tuple(each for each in RANKED if (each in DEFAULT_CHANNELS) != (each == channel))
                 runs.append(await _run(given, name, _Asker(memory, changed), settings))
         if options.ablations:
-            async with Memory.open(settings := _settings(folder, OFF), progress=advance) as memory:
+            async with Memory.open(settings := inputs.settings_of(folder, OFF), progress=advance) as memory:
                 runs.append(await _run(given, "index off", _Asker(memory), settings))
     if options.facts:
         runs.insert(1, await _run_with_facts(given, folder / _FACTS, options))
@@ -331,7 +294,7 @@ async def _ingest(given: _Input, folder: Path) -> None:
         terminal.bar(f"{given.name}: ingesting") as advance,
         terminal.bar(f"{given.name}: building views") as built,
     ):
-        async with Memory.open(_settings(folder, OFF), progress=built) as memory:
+        async with Memory.open(inputs.settings_of(folder, OFF), progress=built) as memory:
             done = await ingest(
                 memory, locomo.read(given.text), unit="conversation", batch=_BATCH_EVENTS, progress=advance
             )  # fmt: skip
@@ -344,7 +307,7 @@ async def _run_with_facts(given: _Input, folder: Path, options: _Options) -> Run
     """The requested run in a memory of its own, in which the agents that ask have drawn facts."""
     events = [item.event for item in locomo.read(given.text) if item.event is not None]
     agents = {question.space: question.asker for question in given.questions.asked}
-    async with Memory.open(settings := _settings(folder, options.index)) as memory:
+    async with Memory.open(settings := inputs.settings_of(folder, options.index)) as memory:
         with terminal.bar(f"{given.name}: drawing facts") as advance:
             drawn = await facts.draw(memory, events, agents, advance)
         run = await _run(given, _WITH_FACTS, _Asker(memory, options.channels), settings)

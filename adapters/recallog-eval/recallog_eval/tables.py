@@ -6,7 +6,8 @@ The tables fit a terminal of 100 columns.
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from recallog_eval import answerable, result
+from recallog_eval import answerable, coverage, result
+from recallog_eval.coverage import Coverage, CoverageFile, CoverageResult
 from recallog_eval.locomo_questions import ADVERSARIAL, CATEGORIES
 from recallog_eval.metrics import Paired
 from recallog_eval.result import MEASURES, SESSION_MEASURES, Figures, FileResult, Result, Run
@@ -61,6 +62,35 @@ def print_weak(rows: Sequence[answerable.Row]) -> None:
         ],
     )
     terminal.note('of "nothing close", in per cent; lost: answers that are marked as weak')
+
+
+def print_coverage(done: CoverageResult, against: Path | None) -> None:
+    """Print what the views show of the evidence. `against` is the file of the earlier result, None if there is none."""
+    for place, moment in enumerate(coverage.MOMENTS):
+        if place:
+            terminal.print_lines("")
+        columns = ("tokens", "any", "newest", "change", "all", "newest", "change")
+        rows = [row for file in done.files for row in _rows_of_coverage(file, moment, against)]
+        console.print_table((f"asked {moment}", *columns), rows)
+    before = "from the newest turns" if against is None else f"from the same view in {against}"
+    terminal.note(
+        "per cent of the questions of which the view, or as many tokens of the newest turns, show any turn, and all "
+        f"turns, of the evidence; changes {before}, with 95 % intervals (paired bootstrap); * excludes 0"
+    )
+
+
+def _rows_of_coverage(file: CoverageFile, moment: str, against: Path | None) -> Iterator[tuple[str, ...]]:
+    yield (file.file,)
+    for view in file.views:
+        if view.moment == moment:
+            yield (f"  {view.view}", f"{view.tokens:6,.0f}", *_cells_of_coverage(view, against))
+
+
+def _cells_of_coverage(view: Coverage, against: Path | None) -> Iterator[str]:
+    change = view.change if against is None else view.against_earlier
+    for name in coverage.MEASURES:
+        yield from map(_percent, (view.shares[name], view.newest[name]))
+        yield f"{_points(change[name], name)} [{_interval(change[name], name)}]" if change else "-"
 
 
 def _rows_of_runs(file: FileResult, against: Path | None) -> Iterator[tuple[str, ...]]:

@@ -761,9 +761,9 @@ class Stream:
     """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
 
     The summary is made without a model: how many memories there are, and the first sentences of the three most
-    important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-    type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-    the agent alone, also where the space shares its entries.
+    important ones, by the importance of their kinds; of equally important ones those that say most. Nothing is
+    written unless `store` keeps it as an entry of the type summary, which names the events as its sources and the
+    span as `range` in its metadata. That entry is for the agent alone, also where the space shares its entries.
     """
 
 

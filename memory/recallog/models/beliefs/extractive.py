@@ -10,14 +10,17 @@ from typing import ClassVar
 
 from recallog.models.beliefs.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector
 from recallog.reactors.asking import one_line
+from recallog.reactors.telling import Quotable, choose_telling
 from recallog_schemas.shortening import cut
 
 QUOTES_MAX = 3
-QUOTE_CHARS_MAX = 160
+QUOTE_CHARS_MAX = 200
+"""Three in four turns of people who chat are shorter (LoCoMo). Of 120, 160, 200 and 240 characters, the quotes of these
+show the evidence of the most questions beyond as many tokens of the newest turns (`recallog eval memory`)."""
 
 
 class Extractive(Reflector):
-    """Quotes the `QUOTES_MAX` most important events, oldest first. Of equally important events the newer are chosen."""
+    """Quotes the `QUOTES_MAX` most important events, oldest first; of equally important ones those that say most."""
 
     immediate: ClassVar[bool] = True
 
@@ -40,14 +43,11 @@ class Extractive(Reflector):
 
 def _most_important(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
     """Up to `QUOTES_MAX` events with different quotes, oldest first. Events without words are left out."""
-    worded = [number for number, event in enumerate(evidence) if _quote(event)]
+    worded = [event for event in evidence if _quote(event)]
     # A quote of an earlier belief adds nothing new, so beliefs are quoted only if there is nothing else.
-    seen = [number for number in worded if evidence[number].kind != "agent.reflected"] or worded
-    chosen: dict[str, int] = {}
-    for number in sorted(seen, key=lambda number: (evidence[number].importance, number), reverse=True):
-        if len(chosen) < QUOTES_MAX:
-            chosen.setdefault(_quote(evidence[number]), number)
-    return [evidence[number] for number in sorted(chosen.values())]
+    seen = [event for event in worded if event.kind != "agent.reflected"] or worded
+    chosen = choose_telling([Quotable(_quote(event), event.importance) for event in seen], QUOTES_MAX)
+    return [seen[number] for number in chosen]
 
 
 def _quote(evidence: Evidence) -> str:

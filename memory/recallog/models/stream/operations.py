@@ -89,9 +89,9 @@ class Stream(FacadePart):
         """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
 
         The summary is made without a model: how many memories there are, and the first sentences of the three most
-        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-        the agent alone, also where the space shares its entries.
+        important ones, by the importance of their kinds; of equally important ones those that say most. Nothing is
+        written unless `store` keeps it as an entry of the type summary, which names the events as its sources and the
+        span as `range` in its metadata. That entry is for the agent alone, also where the space shares its entries.
         """
         first, end = parameters.moment(since), parameters.moment(until)
         found = await self._access.of_agent(space, agent, At(after=after), stream.queries.summarize, first, end)
