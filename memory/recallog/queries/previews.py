@@ -148,10 +148,6 @@ class VisibleEvents:
         by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
         return by_id | {id_: form for id_, form in forms.items() if form is not None}
 
-    async def dependents(self, reading: AgentReading, id_: str) -> Sequence[str]:
-        """The ids of the texts of models that were made from an event or a text."""
-        return [each for module in _presenting() for each in await module.dependents(reading, reading.space, id_)]
-
     def past(self, reading: AgentReading) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""
         time_travel.check_size(reading.space, self.events)

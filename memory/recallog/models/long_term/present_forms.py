@@ -6,7 +6,6 @@ from recallog.models.long_term import entry_presence
 from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term import tables
 from recallog_projections.tables import RowKey
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec
@@ -26,12 +25,6 @@ async def find(
         return {}
     found = await entries_by_id(reading, space, ids)
     return {id_: _memory_of(entry, agent) for id_, entry in found.items() if entry.is_shown_to(agent)}
-
-
-async def dependents(reading: ReadSession, space: str, id_: str) -> Sequence[str]:
-    """The ids of the live entries that were made from an event or entry."""
-    row = (await reading.snapshot([RowKey(tables.SOURCES.name, space, "", id_)])).row(tables.SOURCES, space, "", id_)
-    return () if row is None else row.ids
 
 
 def _memory_of(entry: FoundEntry, agent: str) -> RememberedEvent | None:
