@@ -51,6 +51,8 @@ class TriggerKind(NamedTuple):
     """The kind of event that closes it if it cannot be answered."""
     part_of: str = ""
     """The work that its answer is a part of, if that is not what the name of the trigger says."""
+    makes: str = ""
+    """The kind of event that only such work makes, also without a trigger."""
 
     @property
     def step(self) -> str:
@@ -184,7 +186,8 @@ def step_of(id_: str, kind: str) -> str | None:
     trigger = None if match is None else parse(match[1])
     if trigger is not None:
         return kind_of(trigger.kind).step
-    return next((each.step for each in built_in().values() if each.has_own_answer and each.answer == kind), None)
+    made = (each for each in built_in().values() if kind == (each.answer if each.has_own_answer else each.makes))
+    return next((each.step for each in made), None)
 
 
 def _is_of(trigger: Trigger, event: Event) -> bool:

@@ -11,6 +11,9 @@ from recallog_schemas.views.previews import Preview
 
 Relation = Literal["cause", "source"]
 
+_LINE_CHARS = 90
+"""Of a text in a line of the tree."""
+
 
 class LineageLink(View):
     """An event or entry that another one was made from, or that was made from it."""
@@ -39,8 +42,10 @@ class LineageNode(View):
     """The event or entry."""
 
     def format(self) -> str:
-        """The id and the beginning of the text in one line."""
-        return one_line(f"{self.memory.id} {self.memory.line()}")
+        """The kind, the agent, the beginning of the text and the id in one line."""
+        text = one_line(self.memory.preview)
+        shown = text if len(text) <= _LINE_CHARS else f"{text[: _LINE_CHARS - 1]}…"
+        return f"[{self.memory.kind}][{one_line(self.memory.agent)}] {shown}  {one_line(self.memory.id)}"
 
 
 class LineageEdge(View):

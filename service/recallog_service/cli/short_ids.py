@@ -14,7 +14,7 @@ from recallog import Memory
 from recallog.operations.operation import MAKES_REPEATABLE, Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models import import_parts
-from recallog_service.cli.parameters import name_parameter
+from recallog_service.cli.parameters import name_parameter, names_of_entries
 
 _DIGITS = 8
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -27,9 +27,10 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
     Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
     """
     found = dict(arguments)
+    of_kernel = names_of_entries(operation)
     for part in _parts(operation):
         known: list[str] | None = None
-        for name in part.PARAMETERS & arguments.keys():
+        for name in (part.PARAMETERS | of_kernel) & arguments.keys():
             if MAKES_REPEATABLE in operation.arguments.model_fields[name].metadata:
                 continue  # the id of what is made
             value = arguments[name]
@@ -69,8 +70,11 @@ def shorten_ids(operation: Operation, answer: Any) -> Any:
     return type(answer).model_validate(_replace_ids(document, short))
 
 
-def _parts(operation: Operation) -> list[Any]:
-    return [each for each in import_parts("recallog_service", "ids") if operation.group == each.FACADE]
+def _parts(operation: Operation) -> Sequence[Any]:
+    parts = import_parts("recallog_service", "ids")
+    if names_of_entries(operation):
+        return parts[:1]  # all of them list the same entries
+    return [each for each in parts if operation.group == each.FACADE]
 
 
 def _ids(value: Any, agent: str | None) -> Iterator[str]:

@@ -89,6 +89,8 @@ async def _memory(visit: Visit, id_: str, at: Mapping[str, Any]) -> Response:
         title=id_,
         command=visit.command("explain", event_id=id_, query=visit.given.get("q"), **at),
         lineage=lineage,
+        lineage_command=visit.command("lineage", event_id=id_, **at),
+        **{name: [each for each in lineage.branches(back=name == "back") if each.level] for name in ("back", "forth")},
         memory=memory,
         around=around,
         panels=panels,
