@@ -24,6 +24,7 @@ import pytest
 from recallog import Memory, Settings
 from recallog.operations.routes import routes
 from recallog_agents.clients import CLIENTS
+from recallog_demo import village
 from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
@@ -99,6 +100,20 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
     assert [run_python(program, tmp_path) for program in programs] == printed
     if blocks(guide, "console"):
         check_console(guide, tmp_path)
+
+
+@pytest.mark.models("all")
+def test_the_program_and_the_commands_of_the_page_on_lineage_print_what_it_says_of_the_demo(tmp_path: Path) -> None:
+    (program,) = blocks("docs/lineage.md", "python")
+    assert [run_python(program, tmp_path)] == blocks("docs/lineage.md", "text")
+
+    async def fill() -> None:
+        async with Memory.open(village.settings(tmp_path / ".recallog" / "demo")) as memory:
+            await memory.publish_many(village.recording())
+
+    asyncio.run(fill())
+    check_console("docs/lineage.md", tmp_path)
+    assert (tmp_path / "why.svg").read_text(encoding="utf-8").startswith("<svg ")
 
 
 @pytest.mark.models("all")

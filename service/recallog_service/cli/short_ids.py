@@ -36,15 +36,21 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
             value = arguments[name]
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
+                is_id = _is_seen if name in of_kernel else part.is_id
                 known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
                 ids = [
                     each
-                    if _PART.fullmatch(each) and await part.is_id(memory, arguments["space"], arguments["agent"], each)
+                    if _PART.fullmatch(each) and await is_id(memory, arguments["space"], arguments["agent"], each)
                     else whole(each, known, name_parameter(operation, name))
                     for each in ids
                 ]
                 found[name] = ids[0] if isinstance(value, str) else ids
     return found
+
+
+async def _is_seen(memory: Memory, space: str, agent: str, text: str) -> bool:
+    """Whether a text is the id of an event or entry that the agent may see."""
+    return bool((await memory.entries(space, agent, [text])).entries)
 
 
 def whole(text: str, known: Sequence[str], option: str) -> str:
