@@ -141,7 +141,7 @@ def test_a_lineage_takes_short_ids_of_entries_and_whole_ids_of_events(tmp_path: 
 
     run(work())
     command = "lineage", "village", "baker"
-    for given, id_ in (("69b4d868", FIRST), (FIRST, FIRST), ("d-868", "d-868")):
-        assert recallog(*command, given, "--home", tmp_path, "--json").json["event_id"] == id_
+    for part, id_ in (("69b4d868", FIRST), (FIRST, FIRST), ("d-868", "d-868")):
+        assert recallog(*command, part, "--home", tmp_path, "--json").json["event_id"] == id_
     further = recallog(*command, "d-868", "--further", "69b4d868", "--home", tmp_path, "--json").json
     assert [each["memory"]["id"] for each in further["nodes"]] == ["d-868", FIRST]

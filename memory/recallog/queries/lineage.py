@@ -149,7 +149,8 @@ class _Graph:
         self._sources |= {each.id: _named_by(each) for each in events}
         for source in self._of_models if events else ():
             for id_, others in (await source.find_sources(self.reading, events)).items():
-                self._sources[id_] = {**dict.fromkeys(others, _SOURCE), **self._sources[id_]}
+                own = self._sources[id_]
+                self._sources[id_] = {**own, **dict.fromkeys(others, _SOURCE), **own}
         return {id_: self._sources[id_] for id_ in ids if id_ in self._sources}
 
     async def products_of(self, ids: Sequence[str]) -> Mapping[str, Named]:
