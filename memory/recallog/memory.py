@@ -654,8 +654,7 @@ class Memory(Parts):
         Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
         events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
         """
-        request = queries.lineage.LineageRequest(event_id, further, depth)
-        return await self._access.of_agent(space, agent, at, queries.lineage.lineage, request)
+        return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id, further, depth)
 
     @operation(
         example="recallog diff village baker 0:20 --until 0:40",

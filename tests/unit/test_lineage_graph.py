@@ -19,7 +19,7 @@ from support.random_entries import random_history
 pytestmark = pytest.mark.models("long_term", "beliefs", "tiers", "facts", "conversations")
 
 AGENTS = ("baker", "miller", "smith")
-EVENTS, ASKED = 40, 8
+EVENTS, ASKED = 30, 20
 Named = Mapping[str, Mapping[str, str]]
 """By the id of a product, its sources with their relations."""
 
@@ -41,11 +41,16 @@ def random_links(seed: int) -> list[Event]:
             causation_id=rng.choice((None, *ids)),
             audience=rng.choice((None, None, None, ("miller",))),
         )
+        if fields["kind"] == "memory.retained" and rng.random() < 0.7:
+            fields |= {"payload": fields["payload"] | {"text": f"Entry {number}.", "sources": rng.sample(ids, 2)}}
         try:
             of_entries = Event.model_validate(fields | {"causation_id": None})
         except ValidationError:
             continue
         drawn.setdefault(of_entries.id, of_entries)
+        if of_entries.kind == "memory.retained" and rng.random() < 0.4:
+            ended = {"entry": of_entries.id}
+            drawn[f"x-{number}"] = event("memory.archived", id=f"x-{number}", agent=of_entries.agent, payload=ended)
     return list(drawn.values())
 
 
@@ -101,7 +106,7 @@ def test_the_graph_is_that_of_a_naive_walk_over_what_the_agent_may_see(seed: int
             await memory.publish_many(history)
             agent = rng.choice(AGENTS)
             names = await named(memory, agent, ids)
-            asked = [(rng.choice(ids), rng.choice((1, 2, None))) for _ in range(ASKED)]
+            asked = [(rng.choice([*names, *names, *ids]), rng.choice((1, 2, None))) for _ in range(ASKED)]
             answers = []
             for id_, depth in asked:
                 found = await memory.lineage("village", agent, id_, depth=depth)

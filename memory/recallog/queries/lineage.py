@@ -21,17 +21,6 @@ Named = Mapping[str, Relation]
 """The ids that an event names, or of the events that name an id."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineageRequest:
-    """What a lineage is asked for."""
-
-    event_id: str
-    further: Sequence[str] = ()
-    """Ids with which the graph begins too."""
-    depth: int | None = None
-    """How many steps the graph has in each direction; None: all."""
-
-
 class LineageSource:
     """What a memory model knows of lineage: the class `LINEAGE` in its module `lineage`, made for each answer."""
 
@@ -45,15 +34,18 @@ class LineageSource:
         return {}
 
 
-async def lineage(reading: AgentReading, request: LineageRequest) -> Lineage:
-    """The lineage of an event or entry, as far as the agent may see it."""
+async def lineage(reading: AgentReading, event_id: str, further: Sequence[str], depth: int | None) -> Lineage:
+    """The lineage of an event or entry, as far as the agent may see it.
+
+    The graph begins with the ids `further` too, and has up to `depth` steps in each direction (None: all).
+    """
 
     async def read(session: AgentReading) -> Lineage:
         visible = await VisibleEvents.by(session)
         graph = _Graph(session, visible, _index_named(visible.all))
-        await graph.begin([request.event_id, *request.further])
-        await graph.walk(limits.LINEAGE_NODES if request.depth is None else request.depth)
-        return await _make_answer(session, graph, request.event_id)
+        await graph.begin([event_id, *further])
+        await graph.walk(limits.LINEAGE_NODES if depth is None else depth)
+        return await _make_answer(session, graph, event_id)
 
     return await reading.steady(read)
 
