@@ -132,7 +132,7 @@ class VisibleEvents:
         read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():
-            found |= await module.find(reading, self.snapshot, reading.space, reading.agent, ids)
+            found |= await module.find(reading, self.snapshot, ids)
         return found
 
     async def find(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent]:

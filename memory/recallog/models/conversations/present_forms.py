@@ -21,10 +21,9 @@ def rows(space: str) -> Sequence[RowKey]:
     return [RowKey(activity.KINDS.name, space, rendering.COMPACTION)]
 
 
-async def find(
-    reading: AgentReading, snapshot: Snapshot, space: str, agent: str, ids: Sequence[str]
-) -> Mapping[str, RememberedEvent | None]:
+async def find(reading: AgentReading, snapshot: Snapshot, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
     """By id, the summaries of the agent's own conversations that no later compaction has replaced."""
+    space, agent = reading.space, reading.agent
     if snapshot.row(activity.KINDS, space, rendering.COMPACTION) is None:
         return {}
     remembered = {each.offset for each in snapshot.memories(space, agent)}  # these are episodes
