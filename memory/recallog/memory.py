@@ -637,16 +637,24 @@ class Memory(Parts):
         first, last = parameters.position(start), parameters.position(before)
         return await self._access.of_space(space, At(), queries.history.page, wanted, limit, first, last)
 
-    @operation(example="recallog lineage village baker e-17", gen_ai=GenAi.SEARCH, records=None)
+    @operation(example="recallog lineage village baker e-17", gen_ai=GenAi.SEARCH, records="nodes")
     async def lineage(
-        self, space: parameters.Space, agent: parameters.Agent, event_id: parameters.EventId, **at: Unpack[At]
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        event_id: parameters.LineageId,
+        *,
+        depth: parameters.LineageDepth = None,
+        further: parameters.FurtherIds = (),
+        **at: Unpack[At],
     ) -> "Lineage":
-        """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-        and live entries that name it as a source.
+        """What an event or entry rests on, and what rests on it: its cause and its sources, the events and entries that
+        name it, and so on, over reflection, extraction, consolidation and compaction.
 
-        Of these, the answer has the events that the views retain.
+        Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
+        events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
         """
-        return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
+        return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id, further, depth)
 
     @operation(
         example="recallog diff village baker 0:20 --until 0:40",

@@ -18,7 +18,7 @@ from recallog_schemas.views.difference import KnownChange as KnownChange, Memory
 from recallog_schemas.views.episodic import EpisodicView as EpisodicView, HistoryPage as HistoryPage, TimelinePage as TimelinePage
 from recallog_schemas.views.erasures import ErasureReport as ErasureReport, KindCount as KindCount
 from recallog_schemas.views.kinds import Catalogue as Catalogue, KindView as KindView, KindsView as KindsView
-from recallog_schemas.views.lineage import Lineage as Lineage, LineageLink as LineageLink
+from recallog_schemas.views.lineage import Lineage as Lineage, LineageBranch as LineageBranch, LineageEdge as LineageEdge, LineageLink as LineageLink, LineageNode as LineageNode
 from recallog_schemas.views.maintenance import AbortReport as AbortReport, CopyReport as CopyReport, LeftOut as LeftOut, RebuildPlan as RebuildPlan, RebuildPlans as RebuildPlans, RebuildReport as RebuildReport, RebuildReports as RebuildReports
 from recallog_schemas.views.previews import AroundView as AroundView, EntriesView as EntriesView, Preview as Preview, SearchHit as SearchHit, SearchPage as SearchPage
 from recallog_schemas.views.publishing import Published as Published, Recorded as Recorded

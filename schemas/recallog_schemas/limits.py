@@ -138,6 +138,8 @@ PREVIEW_ANCHOR_CHARS = 260
 AROUND_EVENTS = 3
 AROUND_EVENTS_MAX = 50
 LINEAGE_ITEMS = 100  # sources, and as many products, of one event
+LINEAGE_NODES = 200  # of the graph of a lineage, and so the most steps
+LINEAGE_IDS = 1_000  # that one step of a lineage follows in one direction
 ENTRIES_IDS_MAX = 200
 
 # Entries and items.

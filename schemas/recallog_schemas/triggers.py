@@ -29,6 +29,7 @@ CLOSINGS = frozenset({DONE, FAILED})
 """The kinds of events that close a trigger, unless its kind names others."""
 
 _ID = re.compile(r"([a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17}|[0-9a-f]{32})")
+_DUE = ".due"
 _CAUSE_CHARS = 32
 _NUMBER = "[1-9][0-9]{0,6}"
 _CLOSING = re.compile(f"(.*)/answer(?:/{_NUMBER})?", re.DOTALL)
@@ -48,6 +49,15 @@ class TriggerKind(NamedTuple):
     """The kind of event that answers and closes it."""
     failure: str = FAILED
     """The kind of event that closes it if it cannot be answered."""
+    part_of: str = ""
+    """The work that its answer is a part of, if that is not what the name of the trigger says."""
+    makes: str = ""
+    """The kind of event that only such work makes, also without a trigger."""
+
+    @property
+    def step(self) -> str:
+        """The word for what its answer does with events or entries, such as "extraction"."""
+        return self.part_of or self.name.removesuffix(_DUE)
 
     @property
     def has_own_answer(self) -> bool:
@@ -167,6 +177,17 @@ def answered_by(event: Event) -> Trigger | None:
         return part[0]
     trigger, closing = named_by(event), _CLOSING.fullmatch(event.id)
     return trigger if trigger is not None and closing is not None and closing[1] == trigger.id else None
+
+
+def step_of(id_: str, kind: str) -> str | None:
+    """The step that made the event with this id and kind, see `TriggerKind.step`; None if no answer to a trigger has
+    such an id or kind. Anybody may choose the id of an event: the step is a label, and no proof."""
+    match = _PART.fullmatch(id_) or _CLOSING.fullmatch(id_)
+    trigger = None if match is None else parse(match[1])
+    if trigger is not None:
+        return kind_of(trigger.kind).step
+    made = (each for each in built_in().values() if kind == (each.answer if each.has_own_answer else each.makes))
+    return next((each.step for each in made), None)
 
 
 def _is_of(trigger: Trigger, event: Event) -> bool:

@@ -113,7 +113,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("timeline", _V | {"limit": 60}, _R | {"kinds": ["tool.used"]}, _O | {"session": "noon", "as_of": _MIDDLE}),
     *_of("history", {"space": "village", "limit": 60}, {"space": "harbour", "containing": "storm"}),
     *_of("around", _V | {"event_id": "e-100"}),
-    *_of("lineage", _V | {"event_id": "e-100"}, _V | {"event_id": "e-015"}),
+    *_of("lineage", _V | {"event_id": "e-100"}, _V | {"event_id": "e-015", "depth": 1}),
     *_of("diff", _V | {"since": _MIDDLE}, _O | {"since": _MIDDLE, "until": f"0:{LAST}"}),
     *_of("salient", _V | {"query": _ASKED}, _H, _V | {"query": _ASKED, "as_of": _MIDDLE}),
     *_of("recall", _V | {"query": _ASKED}, _H | {"query": "灯塔 storm"}, _O | {"query": "letters", "as_of": _MIDDLE}),

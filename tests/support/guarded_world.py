@@ -146,6 +146,8 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "ids": [[each] for each in IDS] + [IDS],
     "entry_ids": [[each] for each in IDS],
     "based_on": [[each] for each in IDS],
+    "further": [[], [*SEEN_IDS], IDS],
+    "depth": [None, 1],
     "supersedes": IDS,
     "query": _TEXTS,
     "question": _TEXTS,

@@ -25,7 +25,7 @@ LARGE = "x" * 10_000
 BOUNDED_BY_NUMBER = {
     **dict.fromkeys(["publish_many", "long_term.extract_facts", "long_term.seed"], "what the caller has sent"),
     **dict.fromkeys(["around", "search"], "previews, at most 101"),
-    "lineage": "previews, at most 201",
+    "lineage": "previews, at most 401, and steps between 200 of them",
     "context": "the sections of a prompt",
     **dict.fromkeys(
         ["timeline", "history", "long_term.list", "items.list"], "a page, which has room for as many bytes"

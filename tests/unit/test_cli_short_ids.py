@@ -13,7 +13,7 @@ from recallog.operations.operation import Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_service.cli import short_ids
 from support.cli import recallog
-from support.events import run
+from support.events import event, run
 from support.terminal import on_a_terminal
 
 pytestmark = pytest.mark.models("tiers")
@@ -131,3 +131,17 @@ def test_what_takes_no_short_id_is_asked_for_no_list(home: Path, operation: Oper
             assert await short_ids.written_out(memory, operation, known) == known
 
     run(work())
+
+
+def test_a_lineage_takes_short_ids_of_entries_and_whole_ids_of_events(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(event(id="d-868", agent="baker"))
+            await memory.long_term.retain("village", "baker", "The mill burned down.", entry_id=FIRST)
+
+    run(work())
+    command = "lineage", "village", "baker"
+    for part, id_ in (("69b4d868", FIRST), (FIRST, FIRST), ("d-868", "d-868")):
+        assert recallog(*command, part, "--home", tmp_path, "--json").json["event_id"] == id_
+    further = recallog(*command, "d-868", "--further", "69b4d868", "--home", tmp_path, "--json").json
+    assert [each["memory"]["id"] for each in further["nodes"]] == ["d-868", FIRST]

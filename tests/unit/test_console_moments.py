@@ -121,6 +121,18 @@ def test_two_moments_are_side_by_side_with_their_differences_in_words(browser: B
     assert "The mill burned down." in page.text
 
 
+@pytest.mark.parametrize("moments", ["at=1&with=now", "with=0:1", "at=0:3&with=0:1"])
+def test_what_changed_is_listed_by_section_from_the_earlier_moment_to_the_later_one(
+    browser: Browser, moments: str
+) -> None:
+    page = browser.page(f"{AGENT}&{moments}")
+    assert "From 0:1 to 0:" in page.text
+    changed = page.text[page.text.index("What changed") :]
+    assert "window" in changed
+    assert "+ after: " in " ".join(changed.split())
+    assert any(link.startswith("/console/why?space=village&agent=baker&id=") for link in page.links)
+
+
 def test_the_date_of_a_line_is_no_difference(browser: Browser) -> None:
     text = browser.page(f"{AGENT}&at=1&with=now").text
     assert "The mill stands." in text

@@ -114,6 +114,20 @@ def test_an_event_has_what_it_was_made_from_and_what_was_made_from_it(browser: B
     assert f"{WHY}&id=e-0" in browser.page(f"{WHY}&id=b-1").links
 
 
+def test_the_trees_of_an_event_have_all_steps(browser: Browser, memory: Memory) -> None:
+    run(
+        memory.publish(event(id="b-2", kind="agent.reflected", payload={"belief": "He will pay.", "based_on": ["b-1"]}))
+    )
+    first, last = browser.page(f"{WHY}&id=e-0"), browser.page(f"{WHY}&id=b-2")
+    assert f"{WHY}&id=b-2" in first.links
+    assert f"{WHY}&id=e-0" in last.links
+    assert [attributes["class"] for tag, attributes in last.tags if tag == "li" and "level" in str(attributes)] == [
+        "level1",
+        "level2",
+    ]
+    assert "recallog lineage village baker b-2" in last.text
+
+
 def test_the_whole_text_of_an_event_is_shown(browser: Browser, memory: Memory) -> None:
     run(memory.publish(event(id="large", payload={"text": "x" * 100_000})))
     assert "x" * 100_000 in browser.page(f"{WHY}&id=large").text

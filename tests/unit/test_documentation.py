@@ -115,6 +115,20 @@ def test_the_page_on_beliefs_prints_what_it_says_in_the_village_of_the_demo(
 
 
 @pytest.mark.models("all")
+def test_the_program_and_the_commands_of_the_page_on_lineage_print_what_it_says_of_the_demo(tmp_path: Path) -> None:
+    (program,) = blocks("docs/lineage.md", "python")
+    assert [run_python(program, tmp_path)] == blocks("docs/lineage.md", "text")
+
+    async def fill() -> None:
+        async with Memory.open(village.settings(tmp_path / ".recallog" / "demo")) as memory:
+            await memory.publish_many(village.recording())
+
+    asyncio.run(fill())
+    check_console("docs/lineage.md", tmp_path)
+    assert (tmp_path / "why.svg").read_text(encoding="utf-8").startswith("<svg ")
+
+
+@pytest.mark.models("all")
 def test_the_programs_of_the_page_on_languages_print_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "top_k": 3,
     "limit": 3,
     "entries_before": 2,
+    "depth": 2,
+    "further": ["e-8"],
     "entries_after": 500,
     "min_similarity": -0.5,
     "fusion": "rrf",

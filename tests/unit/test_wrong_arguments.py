@@ -73,7 +73,7 @@ TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
     "min_similarity", "value", "content", "base", "cost", "score", "rounds", "confidence",
     "max_messages", "max_chars", "keep", "count", "workers", "throttle", "reward", "salience_top_k",
-    "reflection_threshold", "units", "predicted", "actual", "min_entries", "minutes",
+    "reflection_threshold", "units", "predicted", "actual", "min_entries", "minutes", "depth",
 })  # fmt: skip
 
 

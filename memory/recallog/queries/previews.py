@@ -132,7 +132,7 @@ class VisibleEvents:
         read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():
-            found |= await module.find(reading, self.snapshot, reading.space, reading.agent, ids)
+            found |= await module.find(reading, self.snapshot, ids)
         return found
 
     async def find(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent]:
@@ -147,10 +147,6 @@ class VisibleEvents:
                 memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
         by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
         return by_id | {id_: form for id_, form in forms.items() if form is not None}
-
-    async def dependents(self, reading: AgentReading, id_: str) -> Sequence[str]:
-        """The ids of the texts of models that were made from an event or a text."""
-        return [each for module in _presenting() for each in await module.dependents(reading, reading.space, id_)]
 
     def past(self, reading: AgentReading) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""

@@ -918,10 +918,11 @@ class _MemoryShared:
     """
 
     lineage = _Called(_Memory.lineage)
-    """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-    and live entries that name it as a source.
+    """What an event or entry rests on, and what rests on it: its cause and its sources, the events and entries that
+    name it, and so on, over reflection, extraction, consolidation and compaction.
 
-    Of these, the answer has the events that the views retain.
+    Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
+    events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
     """
 
     diff = _Called(_Memory.diff)

@@ -23,7 +23,15 @@ from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
 from recallog_service.cli import panels, rendering, terminal, unknown_names
-from recallog_service.cli.parameters import choices_of, is_repeated, make_parameter, name_parameter, parameter, spoken
+from recallog_service.cli.parameters import (
+    choices_of,
+    is_repeated,
+    make_parameter,
+    name_parameter,
+    names_of_entries,
+    parameter,
+    spoken,
+)
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
@@ -190,7 +198,7 @@ class _Command:
                 _,
             ):
                 async with memory:
-                    if _has_short_ids(operation):
+                    if _takes_short_ids(operation):
                         from recallog_service.cli import short_ids
 
                         valid = await short_ids.written_out(memory, operation, valid)
@@ -235,6 +243,11 @@ class _Command:
 def _has_short_ids(operation: Operation) -> bool:
     """Whether its ids may be short: those of an agent in a model."""
     return bool(operation.group) and "agent" in operation.parameters
+
+
+def _takes_short_ids(operation: Operation) -> bool:
+    """Whether ids that are given may be short: also those of entries that an operation of the kernel takes."""
+    return _has_short_ids(operation) or bool(names_of_entries(operation))
 
 
 def _on_a_terminal(operation: Operation, answer: Any) -> Any:

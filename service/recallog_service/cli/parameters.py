@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
 from recallog.operations.facade import find_operation
-from recallog.operations.operation import FROM_FILE, Operation
+from recallog.operations.operation import FROM_FILE, NAMES_ENTRIES, Operation
 from recallog_service.command_lines import flag, singular
 
 _LIMITS = frozenset({"top_k", "window"})
@@ -58,6 +58,12 @@ def name_parameter(operation: Operation, name: str) -> str:
     if name in operation.positional:
         return name
     return flag(singular(name) if is_repeated(operation, name) else name)
+
+
+def names_of_entries(operation: Operation) -> frozenset[str]:
+    """The parameters of an operation of the kernel that also take ids of entries."""
+    fields = operation.arguments.model_fields.items()
+    return frozenset(name for name, each in fields if NAMES_ENTRIES in each.metadata)
 
 
 def is_repeated(operation: Operation, name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,6 +38,10 @@ ExplainScore = Annotated[
 WholeText = Annotated[
     bool,
     typer.Option("--full", help=f"Print the whole text of each hit; default: {_HIT_LINES} lines of its best passage."),
+]
+
+PictureFile = Annotated[
+    Path | None, typer.Option("--picture", help="Write a picture of the lineage to this file, as SVG.")
 ]
 
 
@@ -77,6 +82,17 @@ def _around(view: "views.AroundView") -> None:
     for event, line in zip(view.events, view.lines(view.events), strict=True):
         anchor = event is view.anchor
         terminal.print_lines(f"{'>' if anchor else ' '} {one_line(event.id)}  {line}", "bold" if anchor else "")
+
+
+def _lineage(view: "views.Lineage", *, picture: PictureFile = None) -> None:
+    terminal.print_lines(view.format())
+    if picture is not None:
+        from recallog_service import lineage_picture
+
+        try:
+            picture.write_text(lineage_picture.draw_lineage(view), encoding="utf-8")
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write {picture}: {error.strerror}", param_hint="--picture") from None
 
 
 def _salient(view: "views.SalientView") -> None:
@@ -457,6 +473,7 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "DeadLettersView": _dead_letters,
     "EntriesView": _entries,
     "KindsView": _kinds,
+    "Lineage": _lineage,
     "PendingView": _pending,
     "RebuildPlans": _plans,
     "RecallView": _recall,

@@ -14,7 +14,7 @@ from recallog import Memory
 from recallog.operations.operation import MAKES_REPEATABLE, Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models import import_parts
-from recallog_service.cli.parameters import name_parameter
+from recallog_service.cli.parameters import name_parameter, names_of_entries
 
 _DIGITS = 8
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -27,23 +27,30 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
     Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
     """
     found = dict(arguments)
+    of_kernel = names_of_entries(operation)
     for part in _parts(operation):
         known: list[str] | None = None
-        for name in part.PARAMETERS & arguments.keys():
+        for name in (part.PARAMETERS | of_kernel) & arguments.keys():
             if MAKES_REPEATABLE in operation.arguments.model_fields[name].metadata:
                 continue  # the id of what is made
             value = arguments[name]
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
+                is_id = _is_seen if name in of_kernel else part.is_id
                 known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
                 ids = [
                     each
-                    if _PART.fullmatch(each) and await part.is_id(memory, arguments["space"], arguments["agent"], each)
+                    if _PART.fullmatch(each) and await is_id(memory, arguments["space"], arguments["agent"], each)
                     else whole(each, known, name_parameter(operation, name))
                     for each in ids
                 ]
                 found[name] = ids[0] if isinstance(value, str) else ids
     return found
+
+
+async def _is_seen(memory: Memory, space: str, agent: str, text: str) -> bool:
+    """Whether a text is the id of an event or entry that the agent may see."""
+    return bool((await memory.entries(space, agent, [text])).entries)
 
 
 def whole(text: str, known: Sequence[str], option: str) -> str:
@@ -69,8 +76,11 @@ def shorten_ids(operation: Operation, answer: Any) -> Any:
     return type(answer).model_validate(_replace_ids(document, short))
 
 
-def _parts(operation: Operation) -> list[Any]:
-    return [each for each in import_parts("recallog_service", "ids") if operation.group == each.FACADE]
+def _parts(operation: Operation) -> Sequence[Any]:
+    parts = import_parts("recallog_service", "ids")
+    if names_of_entries(operation):
+        return parts[:1]  # all of them list the same entries
+    return [each for each in parts if operation.group == each.FACADE]
 
 
 def _ids(value: Any, agent: str | None) -> Iterator[str]:

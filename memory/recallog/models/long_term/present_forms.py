@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from recallog.models.long_term import entry_presence
 from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term import tables
 from recallog_projections.tables import RowKey
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec
@@ -17,21 +17,14 @@ def rows(space: str) -> Sequence[RowKey]:
     return entry_presence.rows(space)
 
 
-async def find(
-    reading: ReadSession, snapshot: Snapshot, space: str, agent: str, ids: Sequence[str]
-) -> Mapping[str, RememberedEvent | None]:
+async def find(reading: AgentReading, snapshot: Snapshot, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
     """By id, for hits that stand for entries: the entry as a memory at the offset of the event that retained it; None
-    if `agent` may not read it."""
-    if not entry_presence.has_entries(snapshot, space):
+    if the agent may not read it."""
+    if not entry_presence.has_entries(snapshot, reading.space):
         return {}
-    found = await entries_by_id(reading, space, ids)
+    found = await entries_by_id(reading, reading.space, ids)
+    agent = reading.agent
     return {id_: _memory_of(entry, agent) for id_, entry in found.items() if entry.is_shown_to(agent)}
-
-
-async def dependents(reading: ReadSession, space: str, id_: str) -> Sequence[str]:
-    """The ids of the live entries that were made from an event or entry."""
-    row = (await reading.snapshot([RowKey(tables.SOURCES.name, space, "", id_)])).row(tables.SOURCES, space, "", id_)
-    return () if row is None else row.ids
 
 
 def _memory_of(entry: FoundEntry, agent: str) -> RememberedEvent | None:

@@ -8,7 +8,7 @@ CONSOLIDATION = "consolidation.due"
 many in one tier."""
 SUMMARY = "summary.due"
 """A plan has archived entries of which no summary has been kept yet."""
-KINDS = (TriggerKind(CONSOLIDATION, ("plan", "plans"), recurs=True), TriggerKind(SUMMARY))
+KINDS = (TriggerKind(CONSOLIDATION, ("plan", "plans"), recurs=True), TriggerKind(SUMMARY, part_of="consolidation"))
 
 
 def consolidation_of(space: str, agent: str, ordinal: int) -> Trigger:

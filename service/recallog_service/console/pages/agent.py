@@ -2,19 +2,24 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from recallog_schemas import Position
-from recallog_schemas.errors import OutOfRange, RecallogError
+from recallog_schemas.errors import InvalidArgument, OutOfRange, RecallogError
 from recallog_schemas.views import Remembered
 from recallog_service.console.page import Page, Panel, Place
 from recallog_service.console.visit import ShownPanel, Visit
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import MemoryDifference
 
 NOW = "now"
 TICKS = 60
@@ -24,6 +29,17 @@ AROUND_LINES = 2
 PREPARED_RECORDS_MAX = 200_000
 """In a ledger with more records the past is folded when it is first asked for: it takes seconds."""
 WINDOW = Panel("Window", Place.AGENT, "episodic", "window.html")
+OF_MEMORIES = frozenset({"window", "entries", "beliefs"})
+"""The sections of a difference whose ids are those of events and entries, which have pages."""
+
+
+def _sections(difference: "MemoryDifference") -> Mapping[str, Any]:
+    """The changes by section, in the order of the answer."""
+    grouped = groupby(difference.changes, key=lambda change: change.section)
+    return {"sections": [(name, list(changes)) for name, changes in grouped], "of_memories": OF_MEMORIES}
+
+
+CHANGES = Panel("What changed", Place.AGENT, "diff", "difference.html", context=_sections)
 
 _POSITION = re.compile(r"(\d{1,10}:)?\d{1,19}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -91,7 +107,7 @@ async def agent(visit: Visit) -> Response:
     moment = await _moment(visit, as_of, end)
     if "with" in visit.given:
         differences = await _differences(visit, as_of, other)
-        shown: Sequence[ShownPanel] = ()
+        shown: Sequence[ShownPanel] = await _changes(visit, as_of, other)
     else:
         differences, shown = [], await _panels(visit, as_of)
     context = {
@@ -177,6 +193,16 @@ async def _panels(visit: Visit, as_of: str | None) -> Sequence[ShownPanel]:
     given = {"space": visit.given["space"], "agent": visit.given["agent"], "as_of": as_of}
     window, of_models = await asyncio.gather(visit.panel(WINDOW, **given), visit.panels(Place.AGENT, **given))
     return [each for each in [*of_models[-1:], window, *of_models[:-1]] if each is not None]
+
+
+async def _changes(visit: Visit, as_of: str | None, other: str | None) -> Sequence[ShownPanel]:
+    """The panel with what changed from the earlier moment to the later one."""
+    given = {"space": visit.given["space"], "agent": visit.given["agent"]}
+    since, until = (other, as_of) if as_of is None else (as_of, other)
+    shown = await visit.panel(CHANGES, **given, since=since, until=until)
+    if shown is not None and isinstance(shown.problem, InvalidArgument) and until is not None:  # they are exchanged
+        shown = await visit.panel(CHANGES, **given, since=until, until=since)
+    return [] if shown is None else [shown]
 
 
 async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[PanelDifference]:
