@@ -89,6 +89,7 @@ def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() ->
         '"I owe the miller three coins." (clue.found, turn 14); '
         '"Pay by Friday, or else." (miller, agent.spoke, turn 16).',
         ("e1", "e3", "e5"),
+        ("world", "miller"),
     )
 
 

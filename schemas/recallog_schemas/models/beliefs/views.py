@@ -160,7 +160,9 @@ class Contradiction(View):
     subject: str
     """The subject, as the newest belief on it names it."""
     earlier: LinkedBelief
+    """The belief that was published first."""
     later: LinkedBelief
+    """The other belief."""
 
 
 class ContradictionsView(OfAgent, Bounded):
