@@ -11,6 +11,7 @@ from recallog_projections.models.beliefs.reflection import Agent
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import codec
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs import triggers
@@ -23,6 +24,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
         RowKey(reflection.AGENTS.name, space, agent),
         RowKey(salience.CLOCK.name, space),
         RowKey(settings.AGENTS.name, space, agent),
+        RowKey(settings.SPACES.name, space),
     ]
 
 
@@ -58,15 +60,29 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=tuple(_find_counted(snapshot, memory) for memory in counted[-beliefs_limits.REFLECTION_EVENTS :]),
+        on=_find_evidence(snapshot, space, counted),
     )
 
 
-def _find_counted(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
-    shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
-    return Counted.model_construct(
-        position=shown.position, event=shown.event, text=shown.text, importance=memory.importance
-    )
+def _find_evidence(snapshot: Snapshot, space: str, counted: Sequence[RememberedEvent]) -> tuple[Counted, ...]:
+    """The newest `beliefs_limits.REFLECTION_EVENTS` events that the space makes beliefs from, oldest first."""
+    found: list[Counted] = []
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
+    for memory in reversed(counted):
+        if len(found) == beliefs_limits.REFLECTION_EVENTS:
+            break
+        shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
+        if sources.allows("beliefs", shown.event):
+            found.append(
+                Counted.model_construct(
+                    position=shown.position,
+                    event=shown.event,
+                    text=shown.text,
+                    importance=memory.importance,
+                    trust=sources.class_of(shown.event),
+                )
+            )
+    return tuple(found[::-1])
 
 
 async def reflection_of(reading: AgentReading) -> ReflectionView:
@@ -87,12 +103,16 @@ def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
 
 
 def find_beliefs(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
-    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see."""
-    found = []
+    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see.
+
+    One that comes from a source from which the space makes no beliefs, such as an imported one, is not a belief.
+    """
+    found, sources = [], SourceClasses(snapshot.row(settings.SPACES, space))
     for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
         entry = beliefs.BELIEFS.decode(data)
         shown = snapshot.make_remembered(entry.offset, entry.data, None)
-        if reader is None or beliefs.may_read(reader, entry, shown.event):
+        may_read = reader is None or beliefs.may_read(reader, entry, shown.event)
+        if may_read and sources.allows("beliefs", shown.event):
             based_on = tuple(shown.event.payload.get("based_on", ()))
             found.append(
                 Belief.model_construct(position=shown.position, event=shown.event, text=shown.text, based_on=based_on)
@@ -105,7 +125,7 @@ async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
     space, agent = reading.space, reading.agent
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
-        [RowKey(settings.AGENTS.name, space, shown_to)],
+        [RowKey(settings.AGENTS.name, space, shown_to), RowKey(settings.SPACES.name, space)],
         [belief_log(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(

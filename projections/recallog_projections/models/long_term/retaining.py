@@ -8,6 +8,7 @@ By rule 1 only, the nearest live entry decides before the balance, by the simila
 only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits, rules, triggers
+from recallog_schemas.kinds import SourceClass, trust
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
@@ -56,12 +58,30 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
     if not row.sources:
         return row
-    refs = {source: rows.get(tables.IDS, event.space, "", source) for source in row.sources}
-    named = (
-        ref.of if ref is not None and ref.status == tables.DUPLICATE and ref.of else source
-        for source, ref in refs.items()
-    )
-    return msgspec.structs.replace(row, sources=tuple(dict.fromkeys(named)))
+    refs: dict[str, EntryRef | None] = {}
+    for source in row.sources:
+        ref = rows.get(tables.IDS, event.space, "", source)
+        if ref is not None and ref.status == tables.DUPLICATE and ref.of:
+            source, ref = ref.of, rows.get(tables.IDS, event.space, "", ref.of)
+        refs[source] = ref
+    row = msgspec.structs.replace(row, sources=tuple(refs))
+    of_sources = {ref.trust for ref in refs.values() if ref is not None and ref.trust is not None}
+    return lower_class(row, trust.find_least(of_sources)) if of_sources else row
+
+
+def class_of(row: EntryRow) -> SourceClass | None:
+    """The class that an entry states, if it is below that of agents: its metadata have it."""
+    if b"trust" not in row.metadata:
+        return None
+    stated = trust.read_stated({"metadata": json.loads(row.metadata)})
+    return stated if trust.is_untrusted(stated) else None
+
+
+def lower_class(row: EntryRow, name: SourceClass) -> EntryRow:
+    """The entry with a class that is not above `name`."""
+    least = trust.find_least((name, class_of(row) or name))
+    metadata = json.loads(row.metadata) if row.metadata else {}
+    return msgspec.structs.replace(row, metadata=stored_metadata({**metadata, **trust.state_class(least)}))
 
 
 def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
@@ -139,7 +159,8 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
         row, reason = msgspec.structs.replace(row, priority=linking.NORMAL), tables.PINS
     linking.add(rows, row, rule)
     linking.audit(rows, row, "retained", record)
-    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=linking.superseded_by(rows, row))
+    superseded = linking.superseded_by(rows, row)
+    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=superseded, trust=class_of(row))
 
 
 def refusal(rows: Rows, row: EntryRow) -> str | None:

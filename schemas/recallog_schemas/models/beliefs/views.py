@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, count_noun, event_lines
+from recallog_schemas.kinds.trust import find_least, state_class
+from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Sourced, count_noun, event_lines
 
 
 class Belief(Remembered):
@@ -39,7 +40,7 @@ class BeliefsView(OfAgent, Bounded):
         return "\n".join(self.lines(self.beliefs)) or "(no beliefs)"
 
 
-class Counted(Remembered):
+class Counted(Remembered, Sourced):
     """One event that counts towards a reflection."""
 
     importance: float
@@ -68,7 +69,7 @@ class ReflectionView(OfAgent, Bounded):
     trigger: str | None
     """The trigger's id, which an answer gives as its cause; None if no reflection is due."""
     on: tuple[Counted, ...]
-    """The newest of the counted events, at most 20, oldest first."""
+    """The newest of the counted events that the space makes beliefs from, at most 20, oldest first."""
 
     def format(self) -> str:
         """Whether a reflection is due, then the events to reflect on, one per line."""
@@ -101,6 +102,7 @@ class ReflectionView(OfAgent, Bounded):
                 "Wait until one is due, or publish an agent.reflected event without a trigger"
             )
         ids = [shown.event.id for shown in self.on] if based_on is None else list(based_on)
+        least = find_least(shown.trust for shown in self.on if shown.event.id in ids)
         return Event(
             id=trigger.answer_id,
             space=self.space,
@@ -108,6 +110,6 @@ class ReflectionView(OfAgent, Bounded):
             agent=self.agent,
             kind="agent.reflected",
             turn=self.turn if turn is None else turn,
-            payload={"belief": belief, "based_on": ids},
+            payload={"belief": belief, "based_on": ids, **state_class(least)},
             causation_id=trigger.id,
         )
