@@ -12,16 +12,7 @@ _QUOTED_LINE = re.compile("^[ \t]*[>\uff1e|].*$", re.MULTILINE)
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 _STYLES = frozenset({"b", "i", "u", "s", "em", "strong", "br", "p", "span"})
 """Tags with which people style their own words."""
-_QUOTATIONS = (
-    ('"', '"'),
-    ("“", "”"),
-    ("„", "“"),
-    ("«", "»"),
-    ("「", "」"),
-    ("『", "』"),
-    ("\u2018", "\u2019"),
-    ("'", "'"),
-)
+_QUOTATIONS = ('""', "“”", "„“", "«»", "「」", "『』", "\u2018\u2019", "''")
 _QUOTATION = re.compile(
     "(?<=[:\uff1a])\\s*(?:" + "|".join(f"{begin}[^{end}]*(?:{end}(?!\\w)|\\Z)" for begin, end in _QUOTATIONS) + ")"
 )

@@ -23,6 +23,8 @@ TRUST = "trust"
 """The field with which an event lowers its class."""
 
 _RANKS = {name: -rank for rank, name in enumerate(CLASSES)}
+_CALL = "tool_usage"
+"""The type of entries that are calls of tools."""
 _OUTSIDE = frozenset({"oracle.spoke"})
 """Kinds whose words are from outside the agents, besides those with the role `action`."""
 
@@ -45,7 +47,11 @@ def find_least(classes: Iterable[SourceClass]) -> SourceClass:
 def read_stated(payload: Mapping[str, Any]) -> SourceClass:
     """The class that a payload states for itself; the most trusted one if it states none."""
     metadata = payload.get("metadata")
-    stated = (payload.get(TRUST), metadata.get(TRUST) if isinstance(metadata, Mapping) else None)
+    stated = (
+        payload.get(TRUST),
+        metadata.get(TRUST) if isinstance(metadata, Mapping) else None,
+        "tool" if payload.get("type") == _CALL else None,
+    )
     return find_least(CLASSES[-rank] for rank in map(rank_of, stated) if rank is not None)
 
 

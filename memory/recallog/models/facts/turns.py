@@ -62,8 +62,8 @@ class AgentTurn:
 
 
 async def events_of(reading: AgentReading, turn: AgentTurn) -> Sequence[TurnEvent]:
-    """The newest events of a turn that its agent could see, that have a text, and that the space makes facts from, oldest
-    first.
+    """The newest events of a turn that its agent could see, that have a text, and that the space makes facts from,
+    oldest first.
 
     There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
     dropped events of the turn, the space is folded up to its end.

@@ -21,12 +21,11 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, limits, rules
-from recallog_schemas.kinds import CaptureSettings, SourceClass, trust
+from recallog_schemas.kinds import CaptureSettings
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.text_rules import tool_details
 
 TYPE = "tool_usage"
-_CLASS: SourceClass = "tool"
 _WITHIN = 60_000_000
 """Microseconds."""
 
@@ -40,7 +39,7 @@ def apply(rows: Rows, record: Record) -> None:
     row = _entry(record, capture, shared=shared)
     linking.add(rows, row, rules.FIRST)  # no rule compares calls of tools
     linking.audit(rows, row, "retained", record)
-    ref = EntryRef(row.owner, row.offset, tables.LIVE, captured=True, trust=_CLASS)
+    ref = EntryRef(row.owner, row.offset, tables.LIVE, captured=True)
     rows.put(tables.IDS, ref, event.space, "", event.id)
 
 
@@ -102,6 +101,6 @@ def _entry(record: Record, capture: CaptureSettings, *, shared: bool) -> EntryRo
         "type": TYPE,
         "importance": capture.importance,
         "tier": capture.tier,
-        "metadata": {"tool": event.payload["tool"][: limits.NAME_CHARS_MAX], trust.TRUST: _CLASS},
+        "metadata": {"tool": event.payload["tool"][: limits.NAME_CHARS_MAX]},
     }
     return msgspec.structs.replace(retaining.entry_of(record, text, fields, shared=shared), captured=True)

@@ -127,14 +127,14 @@ def _update_entry(row: EntryRow, record: Record) -> EntryRow:
     if "red_line" in payload:
         changed["red_line"] = bool(payload["red_line"])
     if "metadata" in payload:
-        after = msgspec.structs.replace(row, metadata=retaining.stored_metadata(payload["metadata"]))
-        known = retaining.class_of(row)
-        changed["metadata"] = (after if known is None else retaining.lower_class(after, known)).metadata
+        changed["metadata"] = retaining.stored_metadata(payload["metadata"])
     version = row.version + ("text" in changed and changed["text"] != row.text)
     at = record.time
     if version != row.version or changed.get("type", row.type) != row.type:
         changed |= {"since": record.offset, "since_at": at}
-    return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
+    after = msgspec.structs.replace(row, version=version, updated_at=at, **changed)
+    known = retaining.class_of(row)
+    return after if known in (None, retaining.class_of(after)) else retaining.lower_class(after, known)
 
 
 def _transfer_entry(row: EntryRow, record: Record) -> EntryRow:

@@ -30,6 +30,7 @@ _EXPERIENCE_FIELDS = ("action_type", "score", "agent_role", "model", "cost")
 _MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confidence", "metadata", "sources")
 _SMALL_BYTES = limits.EVENT_BYTES_MAX // 2
 
+_TRUST = b'"' + trust.TRUST.encode() + b'"'
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -65,15 +66,18 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
             source, ref = ref.of, rows.get(tables.IDS, event.space, "", ref.of)
         refs[source] = ref
     row = msgspec.structs.replace(row, sources=tuple(refs))
-    of_sources = {ref.trust for ref in refs.values() if ref is not None and ref.trust is not None}
-    return lower_class(row, trust.find_least(of_sources)) if of_sources else row
+    of_sources = {_class_of_source(ref) for ref in refs.values() if ref is not None} - {None}
+    return lower_class(row, trust.find_least(each for each in of_sources if each)) if of_sources else row
+
+
+def _class_of_source(ref: EntryRef) -> SourceClass | None:
+    return "tool" if ref.captured else ref.trust
 
 
 def class_of(row: EntryRow) -> SourceClass | None:
-    """The class that an entry states, if it is below that of agents: its metadata have it."""
-    if b"trust" not in row.metadata:
-        return None
-    stated = trust.read_stated({"metadata": json.loads(row.metadata)})
+    """The class of an entry, if it is below that of agents: its type or its metadata have it."""
+    metadata = json.loads(row.metadata) if _TRUST in row.metadata else None
+    stated = trust.read_stated({"type": row.type, "metadata": metadata})
     return stated if trust.is_untrusted(stated) else None
 
 
