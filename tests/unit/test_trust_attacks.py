@@ -65,22 +65,26 @@ def published(attack: dict[str, str], number: int) -> list[Event]:
                 event("world.observed", agent="library", payload=kept, id=f"d{number}", **more),
             ]
         case "user":
-            return [event("user.injected", agent="ann", payload={"text": text}, id=f"u{number}", **more)]
+            return [said(text, id=f"u{number}")]
         case _:
-            said = {"text": text, "trust": "import"}
             belief = {"belief": text, "based_on": [f"i{number}"], "trust": "import"}
             return [
-                event("user.injected", agent="ann", payload=said, id=f"i{number}", **more),
+                said(text, payload={"text": text, "trust": "import"}, id=f"i{number}"),
                 event("agent.reflected", payload=belief, id=f"b{number}", **more),
             ]
+
+
+def said(text: str, **fields: Any) -> Event:
+    """A message of a user to the agent."""
+    return event("user.injected", agent="ann", audience=(AGENT,), session="s", **{"payload": {"text": text}, **fields})
 
 
 async def attacked(memory: Memory, events: Sequence[Event]) -> dict[str, Any]:
     """What the agent keeps and believes after a conversation of two turns in which the events happen."""
     settings = {"extract_facts": True, "reflection_threshold": 2, "capture": {"enabled": True}}
-    asked = [f"Please bake {number} loaves." for number in range(6)]
+    asked = [f"Please bake {number} loaves of bread for the feast at the mill." for number in range(6)]
     first, then = (
-        [event("user.injected", agent="ann", payload={"text": text}, session="s", turn=turn) for text in texts]
+        [said(text, turn=turn) for text in texts]
         for turn, texts in ((1, ["I live in Berlin.", *asked]), (2, ["Thank you!", "Hello again."]))
     )
     document = {"namespace": list(fact_blocks.WORKSPACE), "key": fact_blocks.MEMORY, "value": "# Memory"}
@@ -156,12 +160,12 @@ def test_legitimate_statements_lose_nothing() -> None:
         for statement in SET["statements"]:
             text = cast(str, statement["text"])
             assert own_words(text) == text
-            said = event("user.injected", agent="ann", payload={"text": text}, session="s", id="e-1")
-            utterance = Utterance(text, said.agent, said.id, said.kind, said.at)
+            stated = said(text, id="e-1")
+            utterance = Utterance(text, stated.agent, stated.id, stated.kind, stated.at)
             expected = await extractors.ask(extractor, ExtractionRequest(SPACE, AGENT, [utterance]))
             async with Memory.in_memory() as memory:
                 ended = event("turn.ended", payload={}, session="s")
-                await memory.publish_many([event("agent.configured", payload={"extract_facts": True}), said, ended])
+                await memory.publish_many([event("agent.configured", payload={"extract_facts": True}), stated, ended])
                 await memory.react()
                 entries = (await memory.long_term.list(SPACE, AGENT, type="fact")).entries
             assert sorted(entry.text for entry in entries) == sorted(fact.text for fact in expected)

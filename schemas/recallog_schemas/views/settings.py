@@ -73,7 +73,8 @@ class SpaceSettingsView(OfSpace):
     """Which sources it trusts, and for what."""
 
     def format(self) -> str:
-        """Shared kinds, scene kinds, what is trusted, and one line for each declared kind."""
+        """Shared kinds, scene kinds, what is trusted if that is set, and one line for each declared kind."""
         lines = [f"shared_kinds: {', '.join(self.shared_kinds)}", f"scene_kinds: {', '.join(self.scene_kinds)}"]
-        lines.append(f"trust: {one_line(self.trust.model_dump_json())}")
+        if self.trust != TrustSettings():
+            lines.append(f"trust: {one_line(self.trust.model_dump_json(exclude_defaults=True))}")
         return "\n".join([*lines, *(kind.format() for kind in self.kinds)])
