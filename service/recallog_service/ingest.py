@@ -293,8 +293,9 @@ async def ingest(
     """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
 
     `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
-    `trust` is the source class that the events state. `seen` are the digests of events that an earlier ingest has written, which are known; it gets those of this one.
-    `acknowledged` is called with the position and the id of each event once it is durable.
+    `trust` is the source class that the events state. `seen` are the digests of events that an earlier ingest has
+    written, which are known; it gets those of this one. `acknowledged` is called with the position and the id of each
+    event once it is durable.
     """
     run = _Run(memory, unit, acknowledged, shared=shared)
     digests: list[bytes] = []
@@ -321,9 +322,9 @@ async def ingest(
         if item.cut is not None:
             cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
-            stated = {} if trust is None else {TRUST: trust}
-            event = item.event.model_copy(update={"payload": {**item.event.payload, **stated}})
-            event, counts = await memory.admin.scrub_event(event)
+            event, counts = await memory.admin.scrub_event(item.event)
+            if trust is not None:
+                event = event.model_copy(update={"payload": {**event.payload, TRUST: trust}})
             if seen is not None:
                 digests.append(blake2b(codec.encode(event), digest_size=16).digest())
                 if digests[-1] in seen:
