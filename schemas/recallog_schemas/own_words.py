@@ -14,7 +14,7 @@ _STYLES = frozenset({"b", "i", "u", "s", "em", "strong", "br", "p", "span"})
 """Tags with which people style their own words."""
 _QUOTATIONS = ('""', "“”", "„“", "«»", "「」", "『』", "\u2018\u2019", "''")
 _QUOTATION = re.compile(
-    "(?<=[:\uff1a])\\s*(?:" + "|".join(f"{begin}[^{end}]*(?:{end}(?!\\w)|\\Z)" for begin, end in _QUOTATIONS) + ")"
+    "(?<=[:\uff1a])\\s*(?:" + "|".join(f"{each[0]}[^{each[1]}]*(?:{each[1]}(?!\\w)|\\Z)" for each in _QUOTATIONS) + ")"
 )
 _SPEAKERS = (
     "system|developer|assistant|operator|administrator|admin|tool|function|sistema|asistente|operador|administrador|"

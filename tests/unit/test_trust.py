@@ -228,6 +228,18 @@ def test_a_tool_is_not_quoted_beside_what_people_say() -> None:
     run(work())
 
 
+def test_many_calls_of_tools_do_not_push_out_what_people_said_before() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            asked = event("user.injected", agent="ann", payload={"text": "Who is the king?"}, id="asked")
+            used = [event("tool.used", payload={"tool": "browse", "result": number}) for number in range(150)]
+            await memory.publish_many([event("agent.configured", payload={"reflection_threshold": 5}), asked, *used])
+            assert [shown.event.id for shown in (await memory.reflection(*V)).on] == ["asked"]
+            assert [shown.event.id for shown in (await memory.context(*V)).reflection.on] == ["asked"]
+
+    run(work())
+
+
 @pytest.mark.parametrize(
     ("text", "own"),
     [

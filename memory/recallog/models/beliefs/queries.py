@@ -34,11 +34,15 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
     If the event that made it due is older than the `log_events` events that the logs retain, it is not searched for.
     """
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
-    back = _back(row, *totals(snapshot, space, agent))
+    own_and_shared = totals(snapshot, space, agent)
+    back = _back(row, *own_and_shared)
     to_since = 0 if back is None else row.passed + back + 1
-    return min(
-        max(row.passed + beliefs_limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events
-    )
+    least = beliefs_limits.REFLECTION_EVENTS
+    if row.is_due(*own_and_shared) and row.count(*own_and_shared) > least:
+        counted = _count_memories(snapshot.memories(space, agent), row, agent)
+        if len(_find_evidence(snapshot, space, counted)) < least:
+            least = beliefs_limits.EVIDENCE_SCANNED
+    return min(max(row.passed + least, to_since if to_since <= log_events else 0), log_events)
 
 
 async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
@@ -60,15 +64,16 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=_find_evidence(snapshot, space, counted),
+        on=_find_evidence(snapshot, space, counted if due else counted[-beliefs_limits.REFLECTION_EVENTS :]),
     )
 
 
 def _find_evidence(snapshot: Snapshot, space: str, counted: Sequence[RememberedEvent]) -> tuple[Counted, ...]:
-    """The newest `beliefs_limits.REFLECTION_EVENTS` events that the space makes beliefs from, oldest first."""
+    """The newest `beliefs_limits.REFLECTION_EVENTS` events that the space makes beliefs from, oldest first, among the
+    newest `beliefs_limits.EVIDENCE_SCANNED`."""
     found: list[Counted] = []
     sources = SourceClasses(snapshot.row(settings.SPACES, space))
-    for memory in reversed(counted):
+    for memory in reversed(counted[-beliefs_limits.EVIDENCE_SCANNED :]):
         if len(found) == beliefs_limits.REFLECTION_EVENTS:
             break
         shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
