@@ -25,7 +25,6 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt.views import Explanation
 from recallog_schemas.views import Remembered
@@ -118,7 +117,7 @@ def check_reflection(view: ReflectionView, reflection: ExpectedReflection, turn:
     since, last = view.since and view.since.offset, view.last and view.last.offset
     assert (view.due, view.threshold, view.events) == (reflection.due, reflection.threshold, len(reflection.counted))
     assert (since, last, view.trigger, view.turn) == (reflection.since, reflection.last, reflection.trigger, turn)
-    assert shown_at(view.on) == expected_at(reflection.counted[-beliefs_limits.REFLECTION_EVENTS :])
+    assert shown_at(view.on) == expected_at(reflection.evidence)
 
 
 def check_all_reflections(recorded: Recorded) -> None:

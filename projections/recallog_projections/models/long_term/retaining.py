@@ -223,6 +223,8 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
         if is_too_large(updated):
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
         linking.replace(rows, near, updated, rules.rule_of(record.event))
+        ref = msgspec.structs.replace(linking.verdict(rows, near.space, near.id), trust=class_of(updated))
+        rows.put(tables.IDS, ref, near.space, "", near.id)
         linking.audit(rows, updated, "updated", record)
     return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
 
@@ -230,7 +232,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
 def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
     """`near` with the text of `row`, and with those other fields that the event gives."""
     given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
-    return msgspec.structs.replace(
+    merged = msgspec.structs.replace(
         near,
         text=row.text,
         version=near.version + 1,
@@ -239,6 +241,8 @@ def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> E
         since_at=row.since_at,
         **given,
     )
+    known = class_of(row)
+    return merged if known is None else lower_class(merged, known)
 
 
 def _cost(event: Event) -> float:
