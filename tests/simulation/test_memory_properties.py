@@ -216,7 +216,9 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
         for agent in READERS:
             prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest(extra="END")))
             heard = recorded.expected.visitors(space, agent)
-            lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
+            lines = "\n".join(
+                ["VISITOR", *lines_of(recorded, space, heard, agent)] if heard else ["VISITOR", "(quiet)"]
+            )
             assert undated(prompt.text).partition("\n\nEND")[0].endswith(f"\n\n{lines}")
 
 
@@ -227,12 +229,16 @@ def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> Non
         for agent in READERS:
             prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest()))
             done = recorded.expected.actions(space, agent)
-            history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
+            history = "\n".join(["", "ACTION HISTORY", *lines_of(recorded, space, done, agent), "", "VISITOR", ""])
             assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
 
 
-def lines_of(events: Sequence[ExpectedEvent], reader: str) -> list[str]:
-    return [f"{prefix_of(one, reader)}{' '.join(one.text.splitlines())}" for one in events]
+def lines_of(recorded: Recorded, space: str, events: Sequence[ExpectedEvent], reader: str) -> list[str]:
+    outside = recorded.expected.outside(space)
+    lines = [(one, prefix_of(one, reader), " ".join(one.text.splitlines())) for one in events]
+    return [
+        f"{prefix[:-1]}[tool] «{text}»" if one.kind in outside else f"{prefix}{text}" for one, prefix, text in lines
+    ]
 
 
 def undated(text: str) -> str:

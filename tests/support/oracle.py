@@ -382,8 +382,12 @@ class Expected:
 
     def evidence(self, space: str, events: Sequence[ExpectedEvent]) -> list[ExpectedEvent]:
         """The events that are not from tools or other outside sources, as the space declares kinds now."""
-        outside = {kind for kind, now in self.declared.get(space, {}).items() if now.get("role") == "action"} - KNOWN
-        return [event for event in events if event.kind not in outside | {"tool.used", "oracle.spoke"}]
+        return [event for event in events if event.kind not in self.outside(space)]
+
+    def outside(self, space: str) -> set[str]:
+        """The kinds of what tools and other outside sources printed."""
+        declared = {kind for kind, now in self.declared.get(space, {}).items() if now.get("role") == "action"}
+        return (declared - KNOWN) | {"tool.used", "oracle.spoke"}
 
     def beliefs(self, space: str, agent: str, reader: str | None = None) -> list[ExpectedEvent]:
         """Those of the newest reflections of `agent` that `reader` may see."""
