@@ -328,6 +328,7 @@ def sections_of(prompt: str) -> dict[str, list[str]]:
             lines = lines[3:]
         if heading != "IDENTITY":
             texts = [re.sub(r"^\[turn [^\]]*\](\[[^\] ]*\])+ ", "", line) for line in lines]
+            texts = [re.sub(r"^«(.*)»$", r"\1", text) for text in texts]
             found[heading] = [text for text in texts if text not in ("(no prior memory)", "(quiet)")]
     return found
 
