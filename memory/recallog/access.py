@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recallog.queries.difference import Inventory
     from recallog.reactors.asker import Asked, Asker
     from recallog.reactors.chat_model import ChatModel
+    from recallog.reading.filters import Passes
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
@@ -333,6 +334,17 @@ class MemoryAccess(Host):
         from recallog.reading.readings import SpaceReading
 
         return await self._route(space, at, SpaceReading, handler, *further, **more)
+
+    async def passes(self, space: str, given: "Mapping[str, Any] | str | None", at: At) -> "Passes | None":
+        """The predicate of a validated filter, with the source classes of a space; None without one."""
+        if given is None:
+            return None
+        from recallog.reading import filters, source_classes
+
+        valid = cast("Mapping[str, Any]", given)
+        if not filters.names_trust(valid):
+            return filters.compile_filter(valid)
+        return filters.compile_filter(valid, sources=await self.of_space(space, at, source_classes.read_sources))
 
     def _route(
         self,

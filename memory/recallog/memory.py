@@ -584,7 +584,8 @@ class Memory(Parts):
         agent's own and of the shared events; if older ones were dropped, the last page names the position from which it
         is complete.
         """
-        wanted = queries.timeline.EventFilter.of(options)
+        has_fields = await self._access.passes(space, options.get("filter"), options)
+        wanted = queries.timeline.EventFilter.of(options, has_fields)
         first = parameters.position(before)
         return await self._access.of_agent(space, agent, options, queries.timeline.page, wanted, limit, first)
 
@@ -610,7 +611,8 @@ class Memory(Parts):
 
         Raises `OutOfRange` if the agent may see no event with this id.
         """
-        wanted = queries.timeline.EventFilter.of(options)
+        has_fields = await self._access.passes(space, options.get("filter"), options)
+        wanted = queries.timeline.EventFilter.of(options, has_fields)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
         return await self._access.of_agent(space, agent, options, queries.previews.around, request)
 
@@ -632,7 +634,7 @@ class Memory(Parts):
         `before` takes the `older` of a page and selects the page before it. A page searches 5,000 records of the
         ledger: if few of them match, it has fewer events, or none, and an `older`.
         """
-        events = queries.timeline.EventFilter.of(options)
+        events = queries.timeline.EventFilter.of(options, await self._access.passes(space, options.get("filter"), At()))
         wanted = queries.history.HistoryFilter(events, author, containing)
         first, last = parameters.position(start), parameters.position(before)
         return await self._access.of_space(space, At(), queries.history.page, wanted, limit, first, last)
@@ -783,6 +785,7 @@ class Memory(Parts):
         weights = retrieval.preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
         )
+        has_fields = await self._access.passes(space, options.get("filter"), options)
         recall_query = retrieval.query.RecallQuery.create(
             space,
             agent,
@@ -800,7 +803,7 @@ class Memory(Parts):
             documents=types is not None and DOCUMENT in types,
             tiers=options.get("tiers"),
             min_importance=options.get("min_importance"),
-            has_fields=parameters.passes(options.get("filter")),
+            has_fields=has_fields,
             fusion=fusion,
             channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
             preset=preset,

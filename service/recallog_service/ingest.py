@@ -15,6 +15,7 @@ from recallog_projections import notices
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
 from recallog_schemas.event import ahead_of
+from recallog_schemas.kinds.trust import TRUST, SourceClass
 from recallog_schemas.repeats import first_difference
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
@@ -284,6 +285,7 @@ async def ingest(
     batch: int,
     keep_going: bool = False,
     shared: bool = False,
+    trust: SourceClass | None = None,
     seen: set[bytes] | None = None,
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
@@ -291,8 +293,9 @@ async def ingest(
     """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
 
     `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
-    `seen` are the digests of events that an earlier ingest has written, which are known; it gets those of this one.
-    `acknowledged` is called with the position and the id of each event once it is durable.
+    `trust` is the source class that the events state. `seen` are the digests of events that an earlier ingest has
+    written, which are known; it gets those of this one. `acknowledged` is called with the position and the id of each
+    event once it is durable.
     """
     run = _Run(memory, unit, acknowledged, shared=shared)
     digests: list[bytes] = []
@@ -320,6 +323,8 @@ async def ingest(
             cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
             event, counts = await memory.admin.scrub_event(item.event)
+            if trust is not None:
+                event = event.model_copy(update={"payload": {**event.payload, TRUST: trust}})
             if seen is not None:
                 digests.append(blake2b(codec.encode(event), digest_size=16).digest())
                 if digests[-1] in seen:
@@ -412,6 +417,7 @@ async def ingest_file(
     batch: int,
     keep_going: bool = False,
     shared: bool = False,
+    trust: SourceClass | None = None,
     seen: set[bytes] | None = None,
     note: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -431,6 +437,7 @@ async def ingest_file(
         batch=batch,
         keep_going=keep_going,
         shared=shared,
+        trust=trust,
         seen=seen,
         progress=progress,
         acknowledged=acknowledged,

@@ -25,7 +25,6 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt.views import Explanation
 from recallog_schemas.views import Remembered
@@ -118,7 +117,7 @@ def check_reflection(view: ReflectionView, reflection: ExpectedReflection, turn:
     since, last = view.since and view.since.offset, view.last and view.last.offset
     assert (view.due, view.threshold, view.events) == (reflection.due, reflection.threshold, len(reflection.counted))
     assert (since, last, view.trigger, view.turn) == (reflection.since, reflection.last, reflection.trigger, turn)
-    assert shown_at(view.on) == expected_at(reflection.counted[-beliefs_limits.REFLECTION_EVENTS :])
+    assert shown_at(view.on) == expected_at(reflection.evidence)
 
 
 def check_all_reflections(recorded: Recorded) -> None:
@@ -217,7 +216,9 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
         for agent in READERS:
             prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest(extra="END")))
             heard = recorded.expected.visitors(space, agent)
-            lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
+            lines = "\n".join(
+                ["VISITOR", *lines_of(recorded, space, heard, agent)] if heard else ["VISITOR", "(quiet)"]
+            )
             assert undated(prompt.text).partition("\n\nEND")[0].endswith(f"\n\n{lines}")
 
 
@@ -228,12 +229,16 @@ def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> Non
         for agent in READERS:
             prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest()))
             done = recorded.expected.actions(space, agent)
-            history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
+            history = "\n".join(["", "ACTION HISTORY", *lines_of(recorded, space, done, agent), "", "VISITOR", ""])
             assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
 
 
-def lines_of(events: Sequence[ExpectedEvent], reader: str) -> list[str]:
-    return [f"{prefix_of(one, reader)}{' '.join(one.text.splitlines())}" for one in events]
+def lines_of(recorded: Recorded, space: str, events: Sequence[ExpectedEvent], reader: str) -> list[str]:
+    outside = recorded.expected.outside(space)
+    lines = [(one, prefix_of(one, reader), " ".join(one.text.splitlines())) for one in events]
+    return [
+        f"{prefix[:-1]}[tool] «{text}»" if one.kind in outside else f"{prefix}{text}" for one, prefix, text in lines
+    ]
 
 
 def undated(text: str) -> str:
@@ -323,6 +328,7 @@ def sections_of(prompt: str) -> dict[str, list[str]]:
             lines = lines[3:]
         if heading != "IDENTITY":
             texts = [re.sub(r"^\[turn [^\]]*\](\[[^\] ]*\])+ ", "", line) for line in lines]
+            texts = [re.sub(r"^«(.*)»$", r"\1", text) for text in texts]
             found[heading] = [text for text in texts if text not in ("(no prior memory)", "(quiet)")]
     return found
 

@@ -195,6 +195,10 @@ class ExpectedEntries:
         content |= {"since": offset, "since_at": content["at"]}
         entry = ExpectedEntry(space, agent, event["id"], offset, "live", content)
         content["sources"] = self.sources_of(space, content["sources"])
+        known = [self.entries[space, id_] for id_ in content["sources"] if (space, id_) in self.entries]
+        classes = [found for each in known if each.content and (found := class_in(each.content)) is not None]
+        if classes:
+            lower_class(content, least_of(classes))
         self.decide(event, entry, payload)
         if entry.status != "live":
             entry.content = {}
@@ -263,6 +267,8 @@ class ExpectedEntries:
         for name in (*LABELS, "importance", "confidence", "metadata", "sources"):
             if payload.get(name) is not None:
                 entry.content[name] = content[name]
+        if (known := class_in(content)) is not None:
+            lower_class(entry.content, known)
         self.has(entry.space, entry.owner, content["text"])
         self.note(event, entry.owner, "updated", entry.id)
 
@@ -381,6 +387,8 @@ class ExpectedEntries:
             content["version"] += payload["text"] != content["text"]
             content["text"] = payload["text"]
         content["updated_at"] = micros(event["at"])
+        if (known := class_in(entry.content)) is not None and class_in(content) != known:
+            lower_class(content, known)
         form = ("text", "type")
         is_another = not is_of_rule_3(event) or any(content[name] != entry.content[name] for name in form)
         if is_another and self.has_twin(event, entry, entry.owner, content):
@@ -439,6 +447,24 @@ def is_migrated(event: Fields) -> bool:
     """Whether the end of a session has retained the text: its id is that of an answer to such a trigger."""
     trigger = event.get("causation_id") or ""
     return trigger.startswith("migration.due/") and event["id"].startswith(f"{trigger}/answer/")
+
+
+def least_of(classes: Sequence[str]) -> str:
+    """The least trusted class."""
+    return "import" if "import" in classes else "tool"
+
+
+def class_in(content: Fields) -> str | None:
+    """The class of an entry if it is below that of agents."""
+    stated = [content["metadata"].get("trust"), "tool" if content["type"] == "tool_usage" else None]
+    classes = [each for each in stated if each in ("tool", "import")]
+    return least_of(classes) if classes else None
+
+
+def lower_class(content: Fields, known: str) -> None:
+    """Give an entry at most the class `known`."""
+    own = class_in(content)
+    content["metadata"] = content["metadata"] | {"trust": least_of([known, *([own] if own else [])])}
 
 
 def content_of(event: Fields, *, shared: bool) -> Fields:

@@ -62,6 +62,7 @@ EVENTS_KEPT = 2_000
 BELIEFS_KEPT = 64
 VISITOR_EVENTS = 3
 REFLECTION_EVENTS = 20
+EVIDENCE_SCANNED = 200
 ACTIONS_SHOWN = 15
 
 REQUIRED = {"envelope", "id", "at", "space", "agent", "kind"}
@@ -174,6 +175,8 @@ class ExpectedReflection:
     ordinal: int
     last: int | None
     trigger: str | None
+    evidence: list[ExpectedEvent]
+    """What a reflection may rest on."""
 
 
 @dataclass
@@ -367,8 +370,24 @@ class Expected:
                 since = event.offset
         due = since is not None
         return ExpectedReflection(
-            due, threshold, tally, since, ordinal, last, trigger_of(space, agent, ordinal) if due else None
+            due,
+            threshold,
+            tally,
+            since,
+            ordinal,
+            last,
+            trigger_of(space, agent, ordinal) if due else None,
+            self.evidence(space, tally[-EVIDENCE_SCANNED:] if due else tally[-REFLECTION_EVENTS:])[-REFLECTION_EVENTS:],
         )
+
+    def evidence(self, space: str, events: Sequence[ExpectedEvent]) -> list[ExpectedEvent]:
+        """The events that are not from tools or other outside sources, as the space declares kinds now."""
+        return [event for event in events if event.kind not in self.outside(space)]
+
+    def outside(self, space: str) -> set[str]:
+        """The kinds of what tools and other outside sources printed."""
+        declared = {kind for kind, now in self.declared.get(space, {}).items() if now.get("role") == "action"}
+        return (declared - KNOWN) | {"tool.used", "oracle.spoke"}
 
     def beliefs(self, space: str, agent: str, reader: str | None = None) -> list[ExpectedEvent]:
         """Those of the newest reflections of `agent` that `reader` may see."""

@@ -121,7 +121,7 @@ YOUR MEMORY
 [turn 006][agent.spoke] Where is the smith?
 
 ACTION HISTORY
-[turn 003][tool.used] bucket: half of it is out
+[turn 003][tool.used][tool] «bucket: half of it is out»
 
 VISITOR
 [turn 004][user.injected][visitor] I saw the smith run.
@@ -214,14 +214,14 @@ def test_the_newest_fifteen_actions_are_shown_after_five_thousand_events(tmp_pat
     others = [event("tool.used", agent="miller", turn=20, payload={"tool": "mill"}, audience=["baker"])]
     later = [event_of(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(21, 5_021)]
     prompt = context(tmp_path, [*used, *others, *later])
-    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used] oven-{n}" for n in range(5, 20)]
+    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used][tool] «oven-{n}»" for n in range(5, 20)]
 
 
 def test_the_action_history_of_the_past_has_the_actions_of_then(tmp_path: Path) -> None:
     used = [event("tool.used", turn=n, payload={"tool": f"oven-{n}"}) for n in range(20)]
     later = [event_of(n, "agent.spoke", "Bread!") for n in range(20, 200)]
     prompt = context(tmp_path, [*used, *later], as_of=Position(0, 2))
-    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used] oven-{n}" for n in range(3)]
+    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used][tool] «oven-{n}»" for n in range(3)]
 
 
 def test_a_visitor_s_event_addressed_to_another_agent_is_not_shown(tmp_path: Path) -> None:

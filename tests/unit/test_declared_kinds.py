@@ -211,8 +211,8 @@ def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_p
         return [sections(await memory.context("village", agent)) for agent in ("baker", "miller")]
 
     own, other = after(tmp_path, [declared(action), order(), used], ask)
-    line = "[turn 001][order.placed] Ada ordered rye bread"
-    assert own["ACTION HISTORY"] == [line, "[turn 002][tool.used] oven"]
+    line = "[turn 001][order.placed][tool] «Ada ordered rye bread»"
+    assert own["ACTION HISTORY"] == [line, "[turn 002][tool.used][tool] «oven»"]
     assert own["YOUR MEMORY"] == ["(no prior memory)"]
     assert "ACTION HISTORY" not in other
     assert other["YOUR MEMORY"] == (

@@ -93,7 +93,14 @@ def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path)
 @pytest.mark.models("all")
 @pytest.mark.parametrize(
     "guide",
-    ["docs/long-term-memory.md", "docs/facts.md", "docs/tiers.md", "docs/conversations.md", "docs/filters.md"],
+    [
+        "docs/long-term-memory.md",
+        "docs/facts.md",
+        "docs/tiers.md",
+        "docs/conversations.md",
+        "docs/filters.md",
+        "docs/trust.md",
+    ],
 )
 def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp_path: Path) -> None:
     programs, printed = blocks(guide, "python"), blocks(guide, "text")

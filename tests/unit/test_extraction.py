@@ -227,7 +227,7 @@ def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before
             )
             await memory.react()
         assert stub.read == [
-            ["old"], ["mine", "to me", "shared", "oven: hot"], ["of another session"], ["of no session"],
+            ["old"], ["mine", "to me", "shared"], ["of another session"], ["of no session"],
         ]  # fmt: skip
 
     run(work())

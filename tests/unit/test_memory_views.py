@@ -297,6 +297,6 @@ def test_views_without_arguments_and_actions_are_rebuilt_by_the_next_query(
         _forget_catalogue()
         then = run(prompt())
     _forget_catalogue()
-    assert "[tool.used] bash: oven.py" in then
+    assert "[tool.used][tool] «bash: oven.py»" in then
     assert "ACTION HISTORY" not in then
-    assert "ACTION HISTORY\n[turn 000][tool.used] bash(ls): oven.py" in run(prompt())
+    assert "ACTION HISTORY\n[turn 000][tool.used][tool] «bash(ls): oven.py»" in run(prompt())

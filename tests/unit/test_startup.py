@@ -89,9 +89,9 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 290, 645),
-        (("episodic", "village", "baker"), 315, 673),
-        (("status",), 315, 719),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 291, 646),
+        (("episodic", "village", "baker"), 317, 675),
+        (("status",), 317, 721),
     ],
 )
 def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:

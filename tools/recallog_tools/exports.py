@@ -16,7 +16,7 @@ _ROOTS = ("schemas", "projections", "streams", "memory", "service")
 _IMPORT = "\nfrom recallog_schemas.lazy_exports import lazy_exports\n"
 _VIEWS = {
     "recallog_schemas.views.base": "Bounded ComputedAt EventLine ListView OfAgent OfEvent OfSpace PageView Remembered "
-    "Standing View",
+    "Sourced Standing View",
     "recallog_schemas.views.activity": "*",
     "recallog_schemas.views.dead_letters": "*",
     "recallog_schemas.views.difference": "*",
@@ -127,6 +127,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog_schemas.kinds.kind": "* ACTION BOOKKEEPING DEFAULT_IMPORTANCE ENTRY MEMORY NO_TEXT VISITOR "
         "EpisodeRole Role",
         "recallog_schemas.kinds.payload": "* Base EntryType ItemName Namespace Priority Tier",
+        "recallog_schemas.kinds.trust": "SourceClass TrustSettings",
         "recallog_schemas.kinds.settings": "* ALWAYS AUTOMATIC Dates People VISITORS",
     },
     "recallog_schemas.views": {

@@ -57,3 +57,7 @@ class SpaceOptions(TypedDict, total=False):
     kinds: Annotated[
         OptionalObject, Field(description="Declarations of kinds of your own, by name; null takes one back.")
     ]
+    trust: Annotated[
+        OptionalObject,
+        Field(description="Which sources are trusted: kinds, agents; for facts, beliefs, consolidation."),
+    ]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
@@ -24,9 +24,6 @@ from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import json_of, time_of
 from recallog_streams.progress import Progress
-
-if TYPE_CHECKING:
-    from recallog.reading.filters import Passes
 
 Parsed = TypeVar("Parsed")
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -564,15 +561,6 @@ def moment(given: datetime | str | None) -> datetime | None:
 def present(given: datetime | str) -> datetime:
     """A validated time: no longer a text."""
     return cast("datetime", given)
-
-
-def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
-    """The predicate of a validated filter; None without one."""
-    if given is None:
-        return None
-    from recallog.reading import filters
-
-    return filters.compile_filter(cast("Mapping[str, Any]", given))
 
 
 def state(options: At) -> At:

@@ -23,7 +23,16 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits, models
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.shortening import tokens
-from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
+from recallog_schemas.views import (
+    AroundView,
+    EntriesView,
+    Preview,
+    RecallView,
+    Remembered,
+    SearchHit,
+    SearchPage,
+    Sourced,
+)
 from recallog_schemas.views.base import Standing, fitting
 
 
@@ -52,7 +61,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
             score=round(hit.score, 4),
             also=hit.also,
             near=hit.near,
-            **{name: getattr(hit, name) for name in Standing.model_fields},
+            **{name: getattr(hit, name) for name in (*Standing.model_fields, *Sourced.model_fields)},
             weak=hit.weak,
         )
         for hit in found.hits

@@ -8,7 +8,7 @@ from recallog.reading.readings import AgentReading, SpaceReading
 from recallog.reading.subject import of_agent, of_space, snapshot_of
 from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import activity, episodic, outline, scene, settings
+from recallog_projections.views import activity, episodic, outline, scene, settings, trust
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, OutOfRange
@@ -197,6 +197,7 @@ async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
         shared_kinds=tuple(sorted(shared)),
         scene_kinds=tuple(scene.scene_kinds(set_to)),
         kinds=tuple(_list_declared(space, set_to)),
+        trust=trust.settings_of(set_to),
     )
 
 

@@ -38,9 +38,8 @@ class EventFilter:
     has_fields: "Passes | None"
 
     @classmethod
-    def of(cls, filters: Filters) -> Self:
+    def of(cls, filters: Filters, has_fields: "Passes | None") -> Self:
         since, until = parameters.moment(filters.get("since")), parameters.moment(filters.get("until"))
-        has_fields = parameters.passes(filters.get("filter"))
         return cls(filters.get("session"), filters.get("kinds"), since, until, has_fields)
 
     def passes(self, event: Event) -> bool:

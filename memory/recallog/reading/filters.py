@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.kinds.trust import CLASSES, TRUST, rank_of
 from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import time_of
 
@@ -29,7 +31,8 @@ _NAMES = ("id", "agent", "session", "subject")
 _ENVELOPE = (*_NAMES, "kind", "turn", "at")
 _PAYLOAD = ("type", "category", "entity", "source", "topic", "confidence", "importance", "priority")
 _TAGS, _METADATA, _ROOTS = "tags", "metadata", ("metadata", "payload")
-FIELDS = (*_ENVELOPE, *_PAYLOAD, _TAGS, *_ROOTS)
+FIELDS = (*_ENVELOPE, *_PAYLOAD, _TAGS, TRUST, *_ROOTS)
+_DEFAULTS = SourceClasses()
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS, "$exists", "$contains", "$not")
@@ -50,38 +53,44 @@ def plain(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def compile_filter(given: Mapping[str, Any], path: str = "filter") -> Passes:
-    """The predicate of a filter that `plain` has returned. Raises `InvalidArgument`, which names the wrong part."""
-    return _all([passes for name, value in given.items() for passes in _parts(name, value, f"{path}.{name}")])
+def compile_filter(given: Mapping[str, Any], path: str = "filter", sources: SourceClasses = _DEFAULTS) -> Passes:
+    """The predicate of a filter that `plain` has returned, with the source classes of a space. Raises
+    `InvalidArgument`, which names the wrong part."""
+    return _all([passes for name, value in given.items() for passes in _parts(name, value, f"{path}.{name}", sources)])
 
 
-def _parts(name: object, value: Any, path: str) -> Iterator[Passes]:
+def names_trust(given: Mapping[str, Any]) -> bool:
+    """Whether a filter may depend on the source classes of a space."""
+    return TRUST in str(given)
+
+
+def _parts(name: object, value: Any, path: str, sources: SourceClasses) -> Iterator[Passes]:
     if name == "$not":
-        negated = compile_filter(_mapping(value, path), path)
+        negated = compile_filter(_mapping(value, path), path, sources)
         yield lambda event: not negated(event)
     elif name in _CONNECTIVES:
         of_each = [
-            compile_filter(_mapping(each, f"{path}.{number}"), f"{path}.{number}")
+            compile_filter(_mapping(each, f"{path}.{number}"), f"{path}.{number}", sources)
             for number, each in enumerate(_list(value, path, "filters"))
         ]
         yield _all(of_each) if name == "$and" else lambda event: any(passes(event) for passes in of_each)
     else:
-        yield from _of_field(_place(name, path), value, path)
+        yield from _of_field(_place(name, path), value, path, sources)
 
 
-def _of_field(place: Sequence[str], value: Any, path: str) -> Iterator[Passes]:
+def _of_field(place: Sequence[str], value: Any, path: str, sources: SourceClasses) -> Iterator[Passes]:
     """The conditions on one field, or on its parts if `value` is an object that names them."""
     if value == {}:
         raise _invalid(path, "should be a value, or an object with operators")
     if not isinstance(value, Mapping) or any(str(key).startswith("$") for key in value):
         test = _test(place, value, path)
-        value_of = _value_of(place)
+        value_of = sources.class_of if place == (TRUST,) else _value_of(place)
         yield lambda event: test(value_of(event))
         return
     for key, inner in value.items():
         if not isinstance(key, str) or f"${key}" in OPERATORS or place[0] not in _ROOTS:
             raise _wrong_part(place, key, path)
-        yield from _of_field((*place, key), inner, f"{path}.{key}")
+        yield from _of_field((*place, key), inner, f"{path}.{key}", sources)
 
 
 def _test(place: Sequence[str], value: Any, path: str) -> _Test:
@@ -103,7 +112,7 @@ def _of_operator(name: object, place: Sequence[str], value: Any, path: str) -> _
             within: _Test = lambda found: any(test(found) for test in tests)  # noqa: E731
             return within if name == "$in" else _negate(within)
         case "$gt" | "$gte" | "$lt" | "$lte":
-            return _compile_order(_ORDERS[name], _operand(place, value, path), path)
+            return _compile_order(_ORDERS[name], _operand(place, value, path), place, path)
         case "$exists":
             if not isinstance(value, bool):
                 raise _invalid(path, "should be true or false")
@@ -167,6 +176,8 @@ def _operand(place: Sequence[str], value: Any, path: str) -> Any:
             raise _invalid(path, str(error), "time") from None
     if isinstance(value, Mapping):
         raise _invalid(path, "should be a value, not an object; name its parts with dots")
+    if place == (TRUST,) and value not in CLASSES:
+        raise _invalid(path, f"is not a source class; there are {', '.join(CLASSES)}")
     return in_nfc(value) if place[0] in _NAMES and isinstance(value, str) else value
 
 
@@ -192,8 +203,10 @@ def _contains(found: Any, wanted: Any) -> bool:
     return isinstance(found, str) and isinstance(wanted, str) and wanted in found
 
 
-def _compile_order(order: Callable[[Any, Any], bool], wanted: Any, path: str) -> _Test:
-    """A comparison of numbers, of texts or of times. Values of other types fulfil none."""
+def _compile_order(order: Callable[[Any, Any], bool], wanted: Any, place: Sequence[str], path: str) -> _Test:
+    """A comparison of numbers, of texts, of times or of source classes. Values of other types fulfil none."""
+    if place == (TRUST,):
+        return lambda found: order(rank_of(found), rank_of(wanted))
     if _is_number(wanted):
         return lambda found: _is_number(found) and order(found, wanted)
     if isinstance(wanted, datetime):

@@ -17,7 +17,8 @@ def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
     """
     room, lines = CHARS_PER_TOKEN * max_tokens, []
     for hit in hits:
-        line = one_line(f"- [{_label(hit)}]{hit.labels(hit.event.id)} {hit.text} (score: {hit.score:.2f})")
+        labels = one_line(f"[{_label(hit)}]{hit.source_label}{hit.labels(hit.event.id)}")
+        line = f"- {labels} {hit.quote_data(hit.text)} (score: {hit.score:.2f})"
         if len(line) <= room:
             lines.append(line)
             room -= len(line) + 1  # with the line break before the next one

@@ -11,6 +11,7 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
+from recallog.reading.source_classes import mark_classes
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
     by_index,
@@ -100,7 +101,7 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
     rows += [*clock.keys(query.space, query.agent), RowKey(clock.AHEAD.name, query.space)]
-    rows += [RowKey(settings.AGENTS.name, query.space, query.agent)]
+    rows += [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(settings.SPACES.name, query.space)]
     rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, events)
     # The logs have thousands of entries, and few queries need them while the index is served.
@@ -180,7 +181,7 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
         fusion=query.fusion,
         now=now_of(snapshot, query),
         times=await named_times.name_times(scope, query, gathered.candidates, gathered.index, hits),
-        hits=tuple(hits),
+        hits=mark_classes(snapshot, query.space, hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
         index_checkpoint=position(snapshot.partition, gathered.index.checkpoint) if gathered.index else None,

@@ -39,6 +39,8 @@ class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     scene_kinds: tuple[str, ...] | None = None
     kinds: dict[str, Declaration] = {}
     """By name, sorted."""
+    trust: dict[str, Any] | None = None
+    """See `kinds.TrustSettings`."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -191,6 +193,8 @@ def configure_space(settings: SpaceSettings, payload: Mapping[str, Any]) -> Spac
         )
     if "scene_kinds" in payload:
         settings = msgspec.structs.replace(settings, scene_kinds=None if scene is None else tuple(scene))
+    if "trust" in payload:
+        settings = msgspec.structs.replace(settings, trust=payload["trust"])
     if "kinds" in payload:
         settings = msgspec.structs.replace(settings, kinds=_declare_kinds(settings.kinds, payload["kinds"]))
     return settings

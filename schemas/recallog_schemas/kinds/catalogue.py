@@ -39,6 +39,7 @@ from recallog_schemas.kinds.kind import (
 from recallog_schemas.kinds.payload import Part, Payload
 from recallog_schemas.kinds.reactions import ReactionDone, ReactionFailed
 from recallog_schemas.kinds.settings import AgentConfigured
+from recallog_schemas.kinds.trust import TrustSettings
 from recallog_schemas.text_rules import first_of
 from recallog_schemas.validation import KIND_PATTERN, NOT_A_KIND
 
@@ -90,6 +91,8 @@ class SpaceConfigured(Payload):
     """The kinds whose newest shared events are the scene of prompts (`world.observed`, `run.started`)."""
     kinds: Annotated[dict[KindName, DeclaredKind | None], Field(max_length=limits.DECLARED_KINDS_MAX)] | None = None
     """Declarations of the space's own kinds, by name."""
+    trust: TrustSettings | None = None
+    """Which sources are trusted, and for what. It is replaced as a whole."""
 
     @field_validator("kinds")
     @classmethod
@@ -123,7 +126,7 @@ _OF_THE_KERNEL = (
     episode("judge.verdict", "A judge decided.", VerdictText, _TEXT, 0.90, "text winner score", shared=True),
     episode("verdict.final", "The last decision of a run.", VerdictText, _TEXT, 1.00, "text winner score"),
     bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=3),
-    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate"),
+    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate", version=2),
     episode(
         "tool.used",
         "An agent called a tool.",

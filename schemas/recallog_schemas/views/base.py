@@ -12,7 +12,8 @@ from pydantic_core import to_json
 from recallog_schemas import kinds, limits
 from recallog_schemas.event import Event, Position
 from recallog_schemas.invented_times import is_invented
-from recallog_schemas.kinds import Dates
+from recallog_schemas.kinds import Dates, SourceClass
+from recallog_schemas.kinds.trust import AGENT, is_untrusted
 from recallog_schemas.lazy_exports import document
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Item = TypeVar("Item")
 
 _SUBJECT = ("space", "agent")
 """The fields that `repr` shows first."""
+_INNER_MARKS = str.maketrans("«»", "\u2039\u203a")
 _SHOWN_CHARS_MAX = 60
 """How many characters of a text `repr` shows."""
 
@@ -326,6 +328,22 @@ class Standing(View):
         return f"[{note}]" if note else ""
 
 
+class Sourced(View):
+    """Whom or what the words of a memory are from. Lines show those of tools and imports as data: quoted."""
+
+    trust: SourceClass = Field(default=AGENT, repr=False, exclude_if=lambda name: name == AGENT)
+    """The source class: "operator", "user", "agent", "tool" or "import". Left out if it is "agent"."""
+
+    @property
+    def source_label(self) -> str:
+        """The class as a label in a line; "" if agents and people say it."""
+        return f"[{self.trust}]" if is_untrusted(self.trust) else ""
+
+    def quote_data(self, text: str) -> str:
+        """`text` in one line, quoted if it is data."""
+        return quote(text) if is_untrusted(self.trust) else one_line(text)
+
+
 class EventLine(Protocol):
     """An event that can be shown as one line: `Remembered`, `Preview`."""
 
@@ -393,6 +411,11 @@ def count_noun(count: int, one: str, more: str = "") -> str:
 def one_line(text: str) -> str:
     """`text` without line breaks."""
     return " ".join(text.splitlines())
+
+
+def quote(text: str) -> str:
+    """`text` in one line between marks that it does not contain: data, which no line of ours is."""
+    return f"«{one_line(text).translate(_INNER_MARKS)}»"
 
 
 def indent_lines(text: str) -> str:

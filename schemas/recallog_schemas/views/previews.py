@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Standing, View, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Sourced, Standing, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -40,7 +40,7 @@ class Preview(View):
         return f"{line_prefix(self, reader, dated=dated)}{one_line(self.preview)}"
 
 
-class SearchHit(Preview, Standing):
+class SearchHit(Preview, Standing, Sourced):
     """The preview of a memory that matches a query: the beginning of the passage that matches best."""
 
     score: float
@@ -59,7 +59,8 @@ class SearchHit(Preview, Standing):
 
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The preview as one line of a prompt, with its note; see `Preview.line`."""
-        return f"{line_prefix(self, reader, dated=dated)[:-1]}{self.labels(self.id)} {one_line(self.preview)}"
+        labels = f"{self.source_label}{self.labels(self.id)}"
+        return f"{line_prefix(self, reader, dated=dated)[:-1]}{labels} {self.quote_data(self.preview)}"
 
     @property
     def is_entry(self) -> bool:

@@ -7,11 +7,11 @@ from typing import ClassVar, Protocol
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Standing, View, one_line
+from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Sourced, Standing, View, one_line
 from recallog_schemas.views.grouping import Groupable, group_hits
 
 
-class RecallHit(Remembered, Standing):
+class RecallHit(Remembered, Standing, Sourced):
     """A memory that matches a query, with its score and the parts of it."""
 
     score: float
@@ -48,7 +48,11 @@ class RecallHit(Remembered, Standing):
 
     def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The part of `line` before the text; it ends with `note` if there is one."""
-        return f"{super().line_prefix(reader, dated=dated)[:-1]}{self.labels(self.event.id)} "
+        return f"{super().line_prefix(reader, dated=dated)[:-1]}{self.source_label}{self.labels(self.event.id)} "
+
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The memory as one line of a prompt, quoted if it is from a tool or imported; see `Remembered.line`."""
+        return f"{self.line_prefix(reader, dated=dated)}{self.quote_data(self.text)}"
 
     @property
     def quote(self) -> str:

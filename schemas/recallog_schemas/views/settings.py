@@ -11,9 +11,10 @@ from recallog_schemas.kinds import (
     RagSettings,
     SalienceWeights,
     TierSettings,
+    TrustSettings,
     WorkingSettings,
 )
-from recallog_schemas.views.base import OfAgent, OfSpace
+from recallog_schemas.views.base import OfAgent, OfSpace, one_line
 from recallog_schemas.views.kinds import KindView
 
 
@@ -68,8 +69,12 @@ class SpaceSettingsView(OfSpace):
     """The kinds whose newest shared events are the scene of prompts."""
     kinds: tuple[KindView, ...]
     """The kinds that it declares, by name."""
+    trust: TrustSettings
+    """Which sources it trusts, and for what."""
 
     def format(self) -> str:
-        """Shared kinds, scene kinds, and one line for each declared kind."""
+        """Shared kinds, scene kinds, what is trusted if that is set, and one line for each declared kind."""
         lines = [f"shared_kinds: {', '.join(self.shared_kinds)}", f"scene_kinds: {', '.join(self.scene_kinds)}"]
+        if self.trust != TrustSettings():
+            lines.append(f"trust: {one_line(self.trust.model_dump_json(exclude_defaults=True))}")
         return "\n".join([*lines, *(kind.format() for kind in self.kinds)])

@@ -8,6 +8,7 @@ import typer
 from recallog import Memory
 from recallog_projections.patience import patient
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, InvalidInput
+from recallog_schemas.kinds.trust import SourceClass
 from recallog_service.cli import panels, terminal
 from recallog_service.cli.ingest_reports import Report
 from recallog_service.cli.terminal import Home, Json
@@ -48,6 +49,10 @@ def ingest_command(
         bool,
         typer.Option("--subjects", help="Make the speaker the subject, which recallog erase --subject NAME erases."),
     ] = False,
+    trust: Annotated[
+        SourceClass | None,
+        typer.Option(help="Source class that the events state, for example import: they are then data, no evidence."),
+    ] = None,
     messages_key: Annotated[
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
     ] = None,
@@ -129,6 +134,7 @@ def ingest_command(
             batch=batch,
             keep_going=keep_going or follow or not is_one,
             shared=shared,
+            trust=trust,
             seen=seen,
             note=terminal.note if is_one else None,
             progress=progress,

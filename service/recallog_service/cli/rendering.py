@@ -151,6 +151,7 @@ def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) ->
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
     by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
+    also += f"  (from: {hit.trust})" if hit.source_label else ""
     return f"{also}  (weak)" if hit.weak else also
 
 

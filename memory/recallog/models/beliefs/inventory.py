@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from recallog.models.beliefs import queries
 from recallog.queries.difference import KnownItem
 from recallog.reading.readings import AgentReading
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 
 
@@ -15,7 +17,7 @@ class BeliefsInventory:
 
     async def take(self, reading: AgentReading) -> Mapping[str, KnownItem]:
         log = queries.belief_log(reading.space, reading.agent, beliefs_limits.BELIEFS_KEPT)
-        snapshot = await reading.snapshot([], [log])
+        snapshot = await reading.snapshot([RowKey(settings.SPACES.name, reading.space)], [log])
         believed = queries.find_beliefs(snapshot, reading.space, reading.agent)
         return {each.event.id: KnownItem(each.text) for each in believed}
 

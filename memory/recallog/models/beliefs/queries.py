@@ -11,6 +11,7 @@ from recallog_projections.models.beliefs.reflection import Agent
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import codec
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs import triggers
@@ -23,6 +24,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
         RowKey(reflection.AGENTS.name, space, agent),
         RowKey(salience.CLOCK.name, space),
         RowKey(settings.AGENTS.name, space, agent),
+        RowKey(settings.SPACES.name, space),
     ]
 
 
@@ -32,11 +34,15 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
     If the event that made it due is older than the `log_events` events that the logs retain, it is not searched for.
     """
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
-    back = _back(row, *totals(snapshot, space, agent))
+    own_and_shared = totals(snapshot, space, agent)
+    back = _back(row, *own_and_shared)
     to_since = 0 if back is None else row.passed + back + 1
-    return min(
-        max(row.passed + beliefs_limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events
-    )
+    least = beliefs_limits.REFLECTION_EVENTS
+    if row.is_due(*own_and_shared) and row.count(*own_and_shared) > least:
+        counted = _count_memories(snapshot.memories(space, agent), row, agent)
+        if len(_find_evidence(snapshot, space, counted)) < least:
+            least = beliefs_limits.EVIDENCE_SCANNED
+    return min(max(row.passed + least, to_since if to_since <= log_events else 0), log_events)
 
 
 async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
@@ -58,15 +64,30 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=tuple(_find_counted(snapshot, memory) for memory in counted[-beliefs_limits.REFLECTION_EVENTS :]),
+        on=_find_evidence(snapshot, space, counted if due else counted[-beliefs_limits.REFLECTION_EVENTS :]),
     )
 
 
-def _find_counted(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
-    shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
-    return Counted.model_construct(
-        position=shown.position, event=shown.event, text=shown.text, importance=memory.importance
-    )
+def _find_evidence(snapshot: Snapshot, space: str, counted: Sequence[RememberedEvent]) -> tuple[Counted, ...]:
+    """The newest `beliefs_limits.REFLECTION_EVENTS` events that the space makes beliefs from, oldest first, among the
+    newest `beliefs_limits.EVIDENCE_SCANNED`."""
+    found: list[Counted] = []
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
+    for memory in reversed(counted[-beliefs_limits.EVIDENCE_SCANNED :]):
+        if len(found) == beliefs_limits.REFLECTION_EVENTS:
+            break
+        shown = snapshot.make_remembered(memory.offset, memory.data, memory.text)
+        if sources.allows("beliefs", shown.event):
+            found.append(
+                Counted.model_construct(
+                    position=shown.position,
+                    event=shown.event,
+                    text=shown.text,
+                    importance=memory.importance,
+                    trust=sources.class_of(shown.event),
+                )
+            )
+    return tuple(found[::-1])
 
 
 async def reflection_of(reading: AgentReading) -> ReflectionView:
@@ -87,12 +108,16 @@ def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
 
 
 def find_beliefs(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
-    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see."""
-    found = []
+    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see.
+
+    One that comes from a source from which the space makes no beliefs, such as an imported one, is not a belief.
+    """
+    found, sources = [], SourceClasses(snapshot.row(settings.SPACES, space))
     for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
         entry = beliefs.BELIEFS.decode(data)
         shown = snapshot.make_remembered(entry.offset, entry.data, None)
-        if reader is None or beliefs.may_read(reader, entry, shown.event):
+        may_read = reader is None or beliefs.may_read(reader, entry, shown.event)
+        if may_read and sources.allows("beliefs", shown.event):
             based_on = tuple(shown.event.payload.get("based_on", ()))
             found.append(
                 Belief.model_construct(position=shown.position, event=shown.event, text=shown.text, based_on=based_on)
@@ -105,7 +130,7 @@ async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
     space, agent = reading.space, reading.agent
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
-        [RowKey(settings.AGENTS.name, space, shown_to)],
+        [RowKey(settings.AGENTS.name, space, shown_to), RowKey(settings.SPACES.name, space)],
         [belief_log(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(

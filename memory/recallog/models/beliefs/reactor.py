@@ -11,8 +11,11 @@ from recallog_schemas import Event, triggers
 from recallog_schemas.errors import InvariantViolation, ModelFailed
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.triggers import REFLECTION
-from recallog_schemas.models.beliefs.views import BeliefsView, ReflectionView
+from recallog_schemas.models.beliefs.views import BeliefsView, Counted, ReflectionView
+from recallog_schemas.own_words import own_words
 from recallog_schemas.views import AgentSettingsView, are_dated, shown_date
+
+NO_EVIDENCE = "no event is of a source that the space makes beliefs from"
 
 
 class ReflectionReactor(Reactor):
@@ -35,10 +38,13 @@ class ReflectionReactor(Reactor):
         due: ReflectionView = await self._access.memory.reflection(trigger.space, trigger.agent)
         if due.trigger != trigger.id:
             return None
-        if trigger.skip_loops and all(shown.event.kind == "agent.reflected" for shown in due.on):
+        if trigger.skip_loops and due.on and all(shown.event.kind == "agent.reflected" for shown in due.on):
             return None
+        request = await self._request(due, trigger.read)
+        if not request.evidence:
+            return [_make_failure(due, NO_EVIDENCE)]
         try:
-            answer = await ask(self._reflector, await self._request(due, trigger.read), sleep=self._sleep)
+            answer = await ask(self._reflector, request, sleep=self._sleep)
         except ModelFailed as failed:
             return [_make_failure(due, failed.reason)]
         session = due.on[-1].event.session if due.on else None
@@ -49,7 +55,7 @@ class ReflectionReactor(Reactor):
         settings: AgentSettingsView = await self._access.memory.agent_settings(due.space, due.agent)
         held: BeliefsView = await self._access.memory.beliefs(due.space, due.agent)
         beliefs = held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]
-        evidence = [shown for shown in due.on if not shown.event.is_erased]
+        evidence = [shown for shown in due.on if not shown.event.is_erased and _is_own(shown)]
         read.update(shown.position.offset for shown in (*beliefs, *evidence))
         dated = are_dated((shown.at for shown in due.on), due.dates)
         return ReflectionRequest(
@@ -65,13 +71,18 @@ class ReflectionReactor(Reactor):
                     turn=shown.event.turn,
                     agent=shown.event.agent,
                     kind=shown.event.kind,
-                    text=shown.text,
+                    text=own_words(shown.text),
                     importance=shown.importance,
                     date=shown_date(shown.at, dated=dated),
                 )
                 for shown in evidence
             ],
         )
+
+
+def _is_own(shown: Counted) -> bool:
+    """Whether an event says something in its author's own words, or has no text at all."""
+    return not shown.text or bool(own_words(shown.text))
 
 
 def _make_failure(due: ReflectionView, reason: str) -> Event:

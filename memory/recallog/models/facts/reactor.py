@@ -8,11 +8,14 @@ from recallog.access import MemoryAccess
 from recallog.models.facts import extractor as extractors
 from recallog.models.facts import turns
 from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.models.facts.turns import TurnEvent
 from recallog.models.long_term import commands
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event
+from recallog_schemas.kinds import trust
 from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.own_words import own_words
 from recallog_schemas.views import Remembered
 
 
@@ -36,26 +39,30 @@ class Extraction(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         turn = await turns.of_trigger(self._access, trigger)
-        trigger.read.update(shown.position.offset for shown in turn)
-        seen = {shown.event.id: shown.event for shown in turn}
-        utterances = extractors.bound_utterances([_utterance(shown) for shown in turn])
+        trigger.read.update(each.shown.position.offset for each in turn)
+        seen = {each.shown.event.id: each for each in turn}
+        utterances = extractors.bound_utterances([_utterance(each.shown) for each in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
         facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
         # What others say without an audience is seen because it is shared.
-        public = all(said.audience is None and said.agent != trigger.agent for said in seen.values())
+        events = [each.shown.event for each in turn]
+        public = all(said.audience is None and said.agent != trigger.agent for said in events)
         audience = None if public else (trigger.agent,)
-        events = [self._event(trigger, fact, seen, audience) for fact in facts]
-        return [event for event in events if event is not None and await commands.would_store(self._access, event)]
+        retained = [self._event(trigger, fact, seen, audience) for fact in facts]
+        return [event for event in retained if event is not None and await commands.would_store(self._access, event)]
 
     def _event(
-        self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event], audience: tuple[str, ...] | None
+        self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, TurnEvent], audience: tuple[str, ...] | None
     ) -> Event | None:
-        """The event of a fact, about the person that its sources are about; None if they are about several: to forget
-        one of them could not reach it."""
-        subjects = {seen[id_].subject for id_ in fact.sources} - {None}
+        """The event of a fact, of the class of its least trusted source, about the person that its sources are about;
+        None if they are about several: to forget one of them could not reach it."""
+        sources = [seen[id_] for id_ in fact.sources]
+        subjects = {source.shown.event.subject for source in sources} - {None}
         if len(subjects) > 1:
             return None
         at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
+        payload = payload_of(fact, self._extractor)
+        payload["metadata"] |= trust.state_class(trust.find_least(source.trust for source in sources))
         return Event(
             space=trigger.space,
             agent=trigger.agent,
@@ -64,12 +71,12 @@ class Extraction(Reactor):
             session=trigger.session,
             subject=next(iter(subjects), None),
             audience=audience,
-            payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
+            payload=payload | {"sources": list(fact.sources), "cost": 0},
             **at,
         )
 
 
-def payload_of(fact: Fact, extractor: FactExtractor) -> dict[str, object]:
+def payload_of(fact: Fact, extractor: FactExtractor) -> dict[str, Any]:
     """The fields of the entry that keeps a fact, without those that are None."""
     fields = {"entity": fact.entity, "category": fact.category, "confidence": fact.confidence}
     given = {name: value for name, value in fields.items() if value is not None}
@@ -78,4 +85,4 @@ def payload_of(fact: Fact, extractor: FactExtractor) -> dict[str, object]:
 
 def _utterance(shown: Remembered) -> Utterance:
     event = shown.event
-    return Utterance(shown.text, event.agent, event.id, event.kind, event.at)
+    return Utterance(own_words(shown.text), event.agent, event.id, event.kind, event.at)

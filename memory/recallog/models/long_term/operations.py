@@ -319,7 +319,7 @@ class Entries(FacadePart):
         given, are ranked: pinned ones first, then by age and priority.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
-        wanted = long_term.live_entries.WantedEntries(type, tier, parameters.passes(filter))
+        wanted = long_term.live_entries.WantedEntries(type, tier, await self._access.passes(space, filter, at))
         return await self._access.of_agent(space, agent, at, page, long_term.queries.ListQuery(wanted, limit, cursor))
 
     @operation(

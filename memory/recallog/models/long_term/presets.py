@@ -15,6 +15,7 @@ from recallog.models.long_term import by_index as entries_by_index
 from recallog.models.long_term.by_index import EntriesByIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.readings import AgentReading
+from recallog.reading.source_classes import mark_classes
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import by_index, by_words, closeness, index_lag, quoting, said_once
 from recallog.retrieval.attempts import note
@@ -89,7 +90,7 @@ async def _recall_preset(
 ) -> RecallView:
     cache: TermCache = reading.searcher.cache
     needs = [RowKey(settings.AGENTS.name, query.space, query.agent), *clock.keys(query.space, query.agent)]
-    needs += entry_presence.rows(query.space)
+    needs += [*entry_presence.rows(query.space), RowKey(settings.SPACES.name, query.space)]
 
     async def read(session: AgentReading) -> tuple[Snapshot, _Rankings]:
         snapshot = await session.snapshot(needs, [own_log(query.space, query.agent)])
@@ -110,7 +111,7 @@ async def _recall_preset(
         fusion=RRF,
         preset=query.preset,
         now=now_of(snapshot, query),
-        hits=tuple(await standing.mark_standing(reading, query, hits, found.rows)),
+        hits=mark_classes(snapshot, query.space, await standing.mark_standing(reading, query, hits, found.rows)),
         considered=len(set().union(*found.offsets.values())),
         index=indexed.index.generation if indexed.index else None,
         index_checkpoint=position(snapshot.partition, indexed.index.checkpoint) if indexed.index else None,

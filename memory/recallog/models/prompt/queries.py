@@ -24,15 +24,17 @@ from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import limits
 from recallog_schemas.kinds import VISITORS
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.models.prompt.views import ContextView, PromptSection
+from recallog_schemas.own_words import own_words
 from recallog_schemas.shortening import cut
 from recallog_schemas.token_estimate import estimate_tokens
-from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, indent_continuation, one_line
+from recallog_schemas.views import RecallHit, RecallView, Remembered, Sourced, are_dated, indent_continuation, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section that the window, or salience, fills."""
@@ -90,6 +92,11 @@ class _SectionContents:
     """The text of the agent's working memory, or a hint if it is empty; None: prompts do not show it."""
     answered: Set[int]
     """The offset of the message that is answered, if a section of the caller has it: no other section repeats it."""
+    sources: SourceClasses
+
+    def source_of(self, event: Remembered) -> Sourced:
+        """Whom or what the words of an event are from."""
+        return Sourced.model_construct(trust=self.sources.class_of(event.event))
 
     def offsets(self) -> set[int]:
         shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
@@ -247,6 +254,7 @@ def _read_sections(
         request.query if request.query is not None else scene_text or _texts(goals),
         working.section(snapshot, space, agent),
         _find_answered(snapshot, space, agent, request),
+        SourceClasses(snapshot.row(settings.SPACES, space)),
     )
 
 
@@ -282,13 +290,17 @@ def _prompt(
     dated = are_dated((event.at for event in with_dates), reflection.dates)
 
     def line(event: Remembered) -> PromptLine:
-        prefix = event.line_prefix(reflection.agent, dated=dated)
-        return PromptLine(one_line(event.text), prefix, event.position.offset)
+        source = shown.source_of(event)
+        prefix = f"{event.line_prefix(reflection.agent, dated=dated)[:-1]}{source.source_label} "
+        return PromptLine(source.quote_data(event.text), prefix, event.position.offset)
+
+    def plain_line(event: Remembered) -> PromptLine:
+        return PromptLine(shown.source_of(event).quote_data(event.text), offset=event.position.offset)
 
     identity = [PromptLine(text) for text in _identity(reflection.agent, own)]
-    goals = [PromptLine(one_line(event.text), offset=event.position.offset) for event in shown.goals]
+    goals = [plain_line(event) for event in shown.goals]
     working_memory = [] if shown.working is None else [PromptLine(shown.working)]
-    seen = [PromptLine(one_line(event.text), offset=event.position.offset) for event in shown.seen]
+    seen = [plain_line(event) for event in shown.seen]
     given = [PromptLine(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
@@ -422,6 +434,8 @@ def _reflection_request(
     evidence = []
     for event in due:
         prefix = event.line_prefix(reflection.agent, dated=dated)
-        text = cut(one_line(event.text), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
+        text = cut(
+            one_line(own_words(event.text)), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST)
+        )
         evidence.append(PromptLine(text, prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

@@ -240,10 +240,11 @@ def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False, follow
     """
     indent = "  " if follows else ""
     if auto:
-        return PromptLine(_snippet(hit), f"{indent}- ", hit.position.offset)
+        return PromptLine(hit.quote_data(_snippet(hit)), f"{indent}- ", hit.position.offset)
     prefix = indent + hit.line_prefix(reader, dated=dated)
     label = _label(hit.event)
-    return PromptLine(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)
+    prefix = prefix if label is None else f"{prefix[:-1]}[{label}] "
+    return PromptLine(hit.quote_data(hit.quote), prefix, hit.position.offset)
 
 
 def _label(event: Event) -> str | None:

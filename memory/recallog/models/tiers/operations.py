@@ -55,7 +55,7 @@ class Tiers(FacadePart):
         While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
         `relevance_by` of the answer says which.
         """
-        when, has_fields = parameters.moment(now), parameters.passes(filter)
+        when, has_fields = parameters.moment(now), await self._access.passes(space, filter, at)
         asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, when, has_fields)
         return await self._access.of_agent(space, agent, at, model.queries.retrieve, asked)
 

@@ -21,12 +21,14 @@ from recallog.reading.subject import of_agent, own_log
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term import uses
+from recallog_projections.models.long_term.reading import event_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.uses import AgentUses, UseRow
 from recallog_projections.models.tiers import rules, scheduling, tables
 from recallog_projections.models.tiers.tables import AgentTiers, Moves
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import clock, settings
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds.payload import Tier
@@ -234,11 +236,15 @@ async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
 
 
 async def find_archived(reading: AgentReading, ids: Sequence[str]) -> list[EntryRow]:
-    """Those of the entries that `agent` owns and that are archived, in the order in which they were retained."""
+    """Those of the entries that `agent` owns, that are archived, and that the space makes summaries from, in the order
+    in which they were retained."""
     space, agent = reading.space, reading.agent
     found = await entries_by_id(reading, space, ids)
+    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space)])
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
     rows = [each.row for each in found.values() if each.ref.status == entries.ARCHIVED and each.ref.owner == agent]
-    return sorted((row for row in rows if row is not None), key=attrgetter("offset"))
+    allowed = (row for row in rows if row is not None and sources.allows("consolidation", event_of(row)))
+    return sorted(allowed, key=attrgetter("offset"))
 
 
 # Numbers

@@ -12,6 +12,7 @@ from recallog_projections.models.items import projection as items
 from recallog_schemas import Event
 from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.models.workspace.triggers import DAILY
+from recallog_schemas.own_words import own_words
 
 FACTS = "session_facts"
 """The key of the scratchpad that gets the lines of a session."""
@@ -42,7 +43,7 @@ class Daily(Reactor):
         for said in session.said.values():
             # What others say is a message of a user for this agent.
             speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
-            line = daily_cues.line_of(speaker, said.text, session.language)
+            line = daily_cues.line_of(speaker, own_words(said.text), session.language)
             if line is not None and len(found) < workspace_limits.DAILY_LINES_MAX:
                 found.setdefault(line, said)
         if not found:

@@ -13,6 +13,7 @@ from recallog_projections.models.conversations.tables import ConversationKey, Me
 from recallog_projections.models.workspace import daily
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event
 from recallog_schemas.kinds.settings import CueLanguage
 from recallog_schemas.models.workspace import limits as workspace_limits
@@ -26,7 +27,8 @@ class DailySession(NamedTuple):
     """What a daily log is written from."""
 
     said: Mapping[int, Event]
-    """What was said last in the session and the log has not looked at, by offset, oldest first."""
+    """What was said last in the session, is of a source that the space makes facts from, and the log has not looked
+    at, by offset, oldest first."""
     language: CueLanguage
     """The language of the lines."""
 
@@ -39,9 +41,12 @@ async def session_of(reading: AgentReading, conversation: ConversationKey, since
 
     async def read(session: AgentReading) -> DailySession:
         configured = RowKey(settings.AGENTS.name, conversation.space, conversation.agent)
-        snapshot = await session.snapshot([configured])
+        snapshot = await session.snapshot([configured, RowKey(settings.SPACES.name, conversation.space)])
         language = daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language
-        return DailySession(await _newest_said(session, conversation, since, until), language)
+        sources = SourceClasses(snapshot.row(settings.SPACES, conversation.space))
+        said = await _newest_said(session, conversation, since, until)
+        trusted = {offset: event for offset, event in said.items() if sources.allows("facts", event)}
+        return DailySession(trusted, language)
 
     return await reading.steady(read)
 

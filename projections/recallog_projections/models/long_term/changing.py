@@ -71,17 +71,19 @@ def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
     return refusal
 
 
-def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
+def _replace(rows: Rows, record: Record, before: EntryRef, row: EntryRow) -> str | None:
     """Give a live entry another form, or another owner."""
     after = _FORMS[record.event.kind](row, record)
     refusal = _refusal(rows, row, after, rules.rule_of(record.event))
     if refusal is not None:
         return refusal
     linking.replace(rows, row, after, rules.rule_of(record.event))
+    ref = msgspec.structs.replace(before, owner=after.owner, trust=retaining.class_of(after))
+    if ref != before:
+        rows.put(tables.IDS, ref, row.space, "", row.id)
     if after.owner == row.owner:
         linking.audit(rows, row, "updated", record)
     else:
-        rows.put(tables.IDS, msgspec.structs.replace(ref, owner=after.owner), row.space, "", row.id)
         linking.audit(rows, row, "transferred", record)
         linking.audit(rows, after, "received", record)
     return None
@@ -130,7 +132,9 @@ def _update_entry(row: EntryRow, record: Record) -> EntryRow:
     at = record.time
     if version != row.version or changed.get("type", row.type) != row.type:
         changed |= {"since": record.offset, "since_at": at}
-    return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
+    after = msgspec.structs.replace(row, version=version, updated_at=at, **changed)
+    known = retaining.class_of(row)
+    return after if known in (None, retaining.class_of(after)) else retaining.lower_class(after, known)
 
 
 def _transfer_entry(row: EntryRow, record: Record) -> EntryRow:

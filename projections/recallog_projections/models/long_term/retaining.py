@@ -8,6 +8,7 @@ By rule 1 only, the nearest live entry decides before the balance, by the simila
 only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits, rules, triggers
+from recallog_schemas.kinds import SourceClass, trust
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
@@ -28,6 +30,7 @@ _EXPERIENCE_FIELDS = ("action_type", "score", "agent_role", "model", "cost")
 _MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confidence", "metadata", "sources")
 _SMALL_BYTES = limits.EVENT_BYTES_MAX // 2
 
+_TRUST = b'"' + trust.TRUST.encode() + b'"'
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -56,12 +59,33 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
     if not row.sources:
         return row
-    refs = {source: rows.get(tables.IDS, event.space, "", source) for source in row.sources}
-    named = (
-        ref.of if ref is not None and ref.status == tables.DUPLICATE and ref.of else source
-        for source, ref in refs.items()
-    )
-    return msgspec.structs.replace(row, sources=tuple(dict.fromkeys(named)))
+    refs: dict[str, EntryRef | None] = {}
+    for source in row.sources:
+        ref = rows.get(tables.IDS, event.space, "", source)
+        if ref is not None and ref.status == tables.DUPLICATE and ref.of:
+            source, ref = ref.of, rows.get(tables.IDS, event.space, "", ref.of)
+        refs[source] = ref
+    row = msgspec.structs.replace(row, sources=tuple(refs))
+    of_sources = {_class_of_source(ref) for ref in refs.values() if ref is not None} - {None}
+    return lower_class(row, trust.find_least(each for each in of_sources if each)) if of_sources else row
+
+
+def _class_of_source(ref: EntryRef) -> SourceClass | None:
+    return "tool" if ref.captured else ref.trust
+
+
+def class_of(row: EntryRow) -> SourceClass | None:
+    """The class of an entry, if it is below that of agents: its type or its metadata have it."""
+    metadata = json.loads(row.metadata) if _TRUST in row.metadata else None
+    stated = trust.read_stated({"type": row.type, "metadata": metadata})
+    return stated if trust.is_untrusted(stated) else None
+
+
+def lower_class(row: EntryRow, name: SourceClass) -> EntryRow:
+    """The entry with a class that is not above `name`."""
+    least = trust.find_least((name, class_of(row) or name))
+    metadata = json.loads(row.metadata) if row.metadata else {}
+    return msgspec.structs.replace(row, metadata=stored_metadata({**metadata, **trust.state_class(least)}))
 
 
 def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
@@ -139,7 +163,8 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
         row, reason = msgspec.structs.replace(row, priority=linking.NORMAL), tables.PINS
     linking.add(rows, row, rule)
     linking.audit(rows, row, "retained", record)
-    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=linking.superseded_by(rows, row))
+    superseded = linking.superseded_by(rows, row)
+    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=superseded, trust=class_of(row))
 
 
 def refusal(rows: Rows, row: EntryRow) -> str | None:
@@ -198,6 +223,8 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
         if is_too_large(updated):
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
         linking.replace(rows, near, updated, rules.rule_of(record.event))
+        ref = msgspec.structs.replace(linking.verdict(rows, near.space, near.id), trust=class_of(updated))
+        rows.put(tables.IDS, ref, near.space, "", near.id)
         linking.audit(rows, updated, "updated", record)
     return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
 
@@ -205,7 +232,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
 def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
     """`near` with the text of `row`, and with those other fields that the event gives."""
     given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
-    return msgspec.structs.replace(
+    merged = msgspec.structs.replace(
         near,
         text=row.text,
         version=near.version + 1,
@@ -214,6 +241,8 @@ def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> E
         since_at=row.since_at,
         **given,
     )
+    known = class_of(row)
+    return merged if known is None else lower_class(merged, known)
 
 
 def _cost(event: Event) -> float:

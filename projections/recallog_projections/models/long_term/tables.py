@@ -7,6 +7,7 @@ import msgspec
 from recallog_projections.refusals import log_of_refusals
 from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import limits
+from recallog_schemas.kinds import SourceClass
 from recallog_schemas.models.long_term.kinds import RETAINED
 
 Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
@@ -103,6 +104,8 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether its event is a call of a tool."""
     supersedes: tuple[str, ...] = ()
     """The ids of the live entries that said something else of the same, when it was stored."""
+    trust: SourceClass | None = None
+    """The class of the entry, if it states one below that of agents: see `retaining.class_of`."""
 
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
+from recallog_schemas.kinds.trust import find_least, state_class
 from recallog_schemas.models.beliefs.payloads import Stance
 from recallog_schemas.views.base import (
     Bounded,
@@ -13,6 +14,7 @@ from recallog_schemas.views.base import (
     LossReason,
     OfAgent,
     Remembered,
+    Sourced,
     View,
     count_noun,
     event_lines,
@@ -184,7 +186,7 @@ class ContradictionsView(OfAgent, Bounded):
         return "\n".join([head, indent_lines("\n".join(self.lines([each.earlier, each.later])))])
 
 
-class Counted(Remembered):
+class Counted(Remembered, Sourced):
     """One event that counts towards a reflection."""
 
     importance: float
@@ -213,7 +215,7 @@ class ReflectionView(OfAgent, Bounded):
     trigger: str | None
     """The trigger's id, which an answer gives as its cause; None if no reflection is due."""
     on: tuple[Counted, ...]
-    """The newest of the counted events, at most 20, oldest first."""
+    """The newest of the counted events that the space makes beliefs from, at most 20, oldest first."""
 
     def format(self) -> str:
         """Whether a reflection is due, then the events to reflect on, one per line."""
@@ -251,6 +253,7 @@ class ReflectionView(OfAgent, Bounded):
         ids = [shown.event.id for shown in self.on] if based_on is None else list(based_on)
         subjects = [about] if isinstance(about, str) else list(about)
         placed: dict[str, Any] = {"about": subjects, "stance": stance, "supersedes": supersedes}
+        least = find_least(shown.trust for shown in self.on if shown.event.id in ids)
         return Event(
             id=trigger.answer_id,
             space=self.space,
@@ -258,6 +261,11 @@ class ReflectionView(OfAgent, Bounded):
             agent=self.agent,
             kind="agent.reflected",
             turn=self.turn if turn is None else turn,
-            payload={"belief": belief, "based_on": ids, **{name: value for name, value in placed.items() if value}},
+            payload={
+                "belief": belief,
+                "based_on": ids,
+                **{name: value for name, value in placed.items() if value},
+                **state_class(least),
+            },
             causation_id=trigger.id,
         )

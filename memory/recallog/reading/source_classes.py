@@ -1,0 +1,27 @@
+"""The source classes of memories, under the settings of their space."""
+
+from collections.abc import Sequence
+
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import SpaceReading
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
+from recallog_projections.views.trust import SourceClasses
+from recallog_schemas.kinds.trust import AGENT
+from recallog_schemas.views import RecallHit
+
+
+async def read_sources(reading: SpaceReading) -> SourceClasses:
+    """The source classes of the space."""
+    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, reading.space)])
+    return SourceClasses(snapshot.row(settings.SPACES, reading.space))
+
+
+def mark_classes(snapshot: Snapshot, space: str, hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
+    """`hits`, each with its source class. The snapshot has the settings of the space."""
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
+    classes = [sources.class_of(hit.event) for hit in hits]
+    return tuple(
+        hit if trust == AGENT else hit.model_copy(update={"trust": trust})
+        for hit, trust in zip(hits, classes, strict=True)
+    )
