@@ -23,7 +23,17 @@ from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
 from recallog_service.cli import panels, rendering, terminal, unknown_names
-from recallog_service.cli.parameters import choices_of, is_repeated, make_parameter, name_parameter, parameter, spoken
+from recallog_service.cli.parameters import (
+    LIMIT,
+    Limit,
+    choices_of,
+    is_repeated,
+    lacks_limit,
+    make_parameter,
+    name_parameter,
+    parameter,
+    spoken,
+)
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
@@ -125,6 +135,7 @@ class _Command:
         self._line = line
         self._facade = facade
         self._output = _output_parameters(line.operation)
+        self._limits_output = all(map(lacks_limit, line.operations))
 
     @property
     def help(self) -> str:
@@ -155,6 +166,8 @@ class _Command:
         if _WAIT in line.operation.parameters:
             found["wait"] = make_parameter("wait", terminal.Wait, False)
             found["index"] = make_parameter("index", terminal.Index, None)
+        if self._limits_output:
+            found[LIMIT] = make_parameter(LIMIT, Limit, None)
         if self._line.operation.scope is Scope.OPERATE:
             found["projections"] = make_parameter("projections", terminal.Projections, None)
         common = make_parameter("home", terminal.Home, None), make_parameter("as_json", terminal.Json, False)
@@ -177,6 +190,7 @@ class _Command:
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
         wait, own = given.pop("wait", False), terminal.join_names(given.pop("projections", None))
         output = {each.name: given.pop(each.name) for each in self._output}
+        limit = given.pop(LIMIT) if self._limits_output else None
         operation = self._select_operation(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
@@ -198,11 +212,13 @@ class _Command:
                         return await _call_operation(memory, operation, valid, advance)
 
         answer, unknown = terminal.run(work, as_json=as_json)
+        if limit is not None:
+            answer = answer.shorten(limit)
         if as_json:
             terminal.print_json_text(operation.to_json(answer).decode())
         else:
             rendering.renderer(operation.answer)(_on_a_terminal(operation, answer), **output)
-            rendering.note_rest(answer)
+            rendering.note_rest(answer, limit)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:
             terminal.note("--wait waits until the index contains all events")
         if unknown is not None:

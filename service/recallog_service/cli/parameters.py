@@ -14,10 +14,15 @@ from pydantic.fields import FieldInfo
 from recallog import Memory, Position
 from recallog.operations.facade import find_operation
 from recallog.operations.operation import FROM_FILE, Operation
+from recallog_schemas.views.base import Bounded
 from recallog_service.command_lines import flag, singular
 
 _LIMITS = frozenset({"top_k", "window"})
 """Parameters that limit the list in an answer: their options are named `--limit` too."""
+
+LIMIT = "limit"
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Print at most this many items of the list.")]
+"""The option of commands whose operation does not limit the list of its answer."""
 
 
 def make_parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -51,6 +56,12 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
         info["help"] += " Repeatable."
     names = [name_parameter(operation, name)] + ["--limit"] * (name in _LIMITS and operation.read_only)
     return make_parameter(name, Annotated[annotation, typer.Option(*names, **info)], default)
+
+
+def lacks_limit(operation: Operation) -> bool:
+    """Whether an operation that reads answers a list, and has no parameter that limits it."""
+    is_list = isinstance(operation.answer, type) and issubclass(operation.answer, Bounded)
+    return is_list and operation.read_only and operation.parameters.keys().isdisjoint({LIMIT, *_LIMITS})
 
 
 def name_parameter(operation: Operation, name: str) -> str:
