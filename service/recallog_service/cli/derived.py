@@ -49,6 +49,9 @@ _WITHOUT_MEMORY = frozenset({"catalogue"})
 
 _PANELS = {Scope.READ: panels.ASK, Scope.PUBLISH: panels.KEEP, Scope.FORGET: panels.KEEP, Scope.OPERATE: panels.OPERATE}
 
+_IDS_OF_EVENTS = frozenset({"event_id", "ids", "entry"})
+"""Parameters of operations of the kernel that take parts of ids, see `event_ids`."""
+
 _WAIT = "wait_index"
 """A parameter that the command line names `--wait`; the command waits itself, and shows how far the index is."""
 
@@ -202,7 +205,7 @@ class _Command:
                 _,
             ):
                 async with memory:
-                    if _has_short_ids(operation):
+                    if _has_short_ids(operation) or not _IDS_OF_EVENTS.isdisjoint(valid):
                         from recallog_service.cli import short_ids
 
                         valid = await short_ids.written_out(memory, operation, valid)
@@ -223,6 +226,8 @@ class _Command:
             terminal.note("--wait waits until the index contains all events")
         if unknown is not None:
             terminal.note(unknown)
+        elif not answer.ok:
+            _note_ids(operation, arguments)
         raise typer.Exit(0 if answer.ok and unknown is None else 1)
 
     def _select_operation(self, given: dict[str, Any]) -> Operation:
@@ -249,6 +254,15 @@ class _Command:
 def _has_short_ids(operation: Operation) -> bool:
     """Whether its ids may be short: those of an agent in a model."""
     return bool(operation.group) and "agent" in operation.parameters
+
+
+def _note_ids(operation: Operation, arguments: dict[str, Any]) -> None:
+    """Say which command lists the ids of which the arguments name an unknown one."""
+    if _has_short_ids(operation):
+        from recallog_service.cli import short_ids
+
+        if (command := short_ids.listing_command(operation, arguments)) is not None:
+            terminal.note(f"list the ids: {command}")
 
 
 def _on_a_terminal(operation: Operation, answer: Any) -> Any:

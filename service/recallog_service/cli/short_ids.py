@@ -1,11 +1,13 @@
 """Short ids: the last eight digits of an id that Recallog has made, which is a UUID.
 
 A terminal shows them in place of whole ids, and commands take them, or any other beginning or end of an id that just
-one has. A model says of what its ids are: a module `ids` has the names of its facade, of the parameters that take
-them, a function that says whether a text is one, and one that lists those of an agent.
+one has. `event_ids` has those of events. A model says of what its ids are: a module `ids` has the names of its facade,
+of the parameters that take them, a function that says whether a text is one, one that lists those of an agent, and the
+command that lists them.
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +16,7 @@ from recallog import Memory
 from recallog.operations.operation import MAKES_REPEATABLE, Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models import import_parts
+from recallog_service.cli import event_ids
 from recallog_service.cli.parameters import name_parameter
 
 _DIGITS = 8
@@ -27,6 +30,7 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
     Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
     """
     found = dict(arguments)
+    space, agent = arguments["space"], arguments.get("agent")
     for part in _parts(operation):
         known: list[str] | None = None
         for name in part.PARAMETERS & arguments.keys():
@@ -35,10 +39,10 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
             value = arguments[name]
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
-                known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
+                known = await part.list_ids(memory, space, agent) if known is None else known
                 ids = [
                     each
-                    if _PART.fullmatch(each) and await part.is_id(memory, arguments["space"], arguments["agent"], each)
+                    if _PART.fullmatch(each) and await part.is_id(memory, space, agent, each)
                     else whole(each, known, name_parameter(operation, name))
                     for each in ids
                 ]
@@ -58,6 +62,13 @@ def whole(text: str, known: Sequence[str], option: str) -> str:
     return matches[0] if matches else text
 
 
+def listing_command(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
+    """The command that lists the ids which an operation takes; None if the arguments name no id of a model."""
+    named = [each for each in _parts(operation) if hasattr(each, "LISTED_BY") and each.PARAMETERS & arguments.keys()]
+    words = [named[0].LISTED_BY, arguments["space"], arguments["agent"]] if named else []
+    return " ".join(["recallog", words[0], *map(shlex.quote, words[1:])]) if words else None
+
+
 def shorten_ids(operation: Operation, answer: Any) -> Any:
     """The answer with short ids, for a terminal. An id of another agent's, and two that end alike, are left whole."""
     if not _parts(operation):
@@ -70,7 +81,8 @@ def shorten_ids(operation: Operation, answer: Any) -> Any:
 
 
 def _parts(operation: Operation) -> list[Any]:
-    return [each for each in import_parts("recallog_service", "ids") if operation.group == each.FACADE]
+    parts = [event_ids, *import_parts("recallog_service", "ids")]
+    return [each for each in parts if operation.group == each.FACADE]
 
 
 def _ids(value: Any, agent: str | None) -> Iterator[str]:
