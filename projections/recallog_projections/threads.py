@@ -5,10 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Variables for numpy and torch, to be set before these are imported. Threads of OpenBLAS are not used. Those of torch,
-which reads the second variable, take three times as long on a busy machine."""
-
 Result = TypeVar("Result")
 
 

@@ -1,6 +1,7 @@
 """The help in panels, and what a misspelt command, option or choice was meant to be."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,24 @@ def test_what_limits_a_list_is_named_limit_too(tmp_path: Path) -> None:
         assert shown.out.count("Bread") == 1
     changed = recallog("configure-agent", "village", "baker", "--limit", 1, "--home", tmp_path)
     assert changed.code == 2  # its window is a setting, not a list
+
+
+@pytest.mark.models("beliefs", "conversations", "working")
+def test_a_list_whose_operation_has_no_limit_is_limited_to_its_newest_or_first_items(tmp_path: Path) -> None:
+    for n in range(3):
+        recallog("publish", "village", "baker", "agent.reflected", f"Bread {n}.", "--home", tmp_path)
+        message = json.dumps({"role": "user", "content": f"Bread {n}."})
+        recallog("conversation", "add", "village", "baker", "s", "-", "--home", tmp_path, stdin=f"[{message}]")
+        recallog("working", "set", "village", "baker", f"label-{n}", f"Bread {n}.", "--home", tmp_path)
+    for command, last in ((["beliefs"], 2), (["conversation", "messages"], 2), (["working", "get"], 0)):
+        rest = ["village", "baker", *(["s"] if command[0] == "conversation" else []), "--home", tmp_path]
+        shown = recallog(*command, *rest, "--limit", 1)
+        assert re.findall(r"Bread \d", shown.out) == [f"Bread {last}"]
+        assert "2 more: raise --limit" in shown.err
+        assert recallog(*command, *rest, "--limit", 1, "--json").json["left_out"] == 2
+        assert "left_out" not in recallog(*command, *rest, "--limit", 3, "--json").json
+    (id_,) = recallog("conversation", "messages", *rest[:2], "s", *rest[2:], "--limit", 1, "--json").json["ids"]
+    assert id_ == recallog("conversation", "messages", *rest[:2], "s", *rest[2:], "--json").json["ids"][-1]
 
 
 @pytest.mark.models("long_term")

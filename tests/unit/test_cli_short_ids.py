@@ -102,6 +102,55 @@ def test_the_id_of_a_new_entry_is_taken_as_it_is(tmp_path: Path) -> None:
     assert made.json["id"] == "d868"
 
 
+@pytest.fixture(scope="module")
+def village(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An event and an entry of the baker, and an entry of the miller."""
+    folder = tmp_path_factory.mktemp("village")
+
+    async def work() -> None:
+        async with Memory.open(folder) as memory:
+            await memory.publish(event(id=SECOND, payload={"text": "Fresh bread!"}))
+            await memory.long_term.retain("village", "baker", TEXTS[FIRST], entry_id=FIRST)
+            await memory.long_term.retain("village", "miller", TEXTS[ARCHIVED], entry_id=ARCHIVED)
+
+    run(work())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["entries", "village", "baker"], "Fresh bread!"),
+        pytest.param(["explain", "village", "baker"], "remembered", marks=pytest.mark.models("prompt")),
+        (["timeline", "village", "baker", "--around"], f"> {SECOND}"),
+        (["lineage", "village", "baker"], "Fresh bread!"),
+    ],
+)
+def test_a_command_that_names_an_event_takes_a_part_of_its_id(
+    village: Path, command: Sequence[str], shown: str
+) -> None:
+    found = recallog(*command, SECOND[-8:], "--home", village)
+    assert (found.code, shown in found.out) == (0, True), found
+
+
+def test_whole_events_are_found_by_parts_of_ids_of_entries_too(village: Path) -> None:
+    assert "The mill burned down." in recallog("entries", "village", "baker", FIRST[-8:], "--home", village).out
+
+
+def test_an_erasure_takes_a_part_of_the_id_of_an_entry_of_any_agent_and_no_other_one(village: Path) -> None:
+    command = "erase", "village", "--dry-run", "--json", "--home", village
+    whole, part = (recallog(*command, "--entry", id_).json for id_ in (ARCHIVED, ARCHIVED[-8:]))
+    assert whole["names"] == part["names"] == [ARCHIVED]
+    beginning = recallog(*command, "--entry", "01a2")  # that of the id of the event, too
+    assert beginning.json["names"] == [FIRST]
+
+
+def test_an_unknown_id_is_answered_with_the_command_that_lists_ids(village: Path) -> None:
+    found = recallog("long-term", "get", "village", "baker", "ffffffff", "--home", village)
+    assert found.code == 1
+    assert "list the ids: recallog long-term list village baker" in found.err
+
+
 @given(st.lists(st.uuids().map(str), min_size=1, max_size=6, unique=True), st.data())
 def test_a_part_is_the_id_that_begins_or_ends_so(ids: Sequence[str], data: st.DataObject) -> None:
     id_ = data.draw(st.sampled_from(ids))

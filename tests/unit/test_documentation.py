@@ -199,16 +199,10 @@ def check_console(document: str, folder: Path) -> None:
     console = "".join(blocks(document, "console"))
     assert console
     for command, expected in re.findall(r"^\$ recallog (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
-        ended = subprocess.run(
-            [sys.executable, "-m", "recallog_service", *shlex.split(command)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
-        assert ended.returncode == 0, ended.stderr
-        assert ended.stdout.startswith(expected.rstrip("\n"))
+        with contextlib.chdir(folder):
+            ended = recallog(*shlex.split(command))
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith(expected.rstrip("\n"))
 
 
 # Pages of the doors: their commands run in one shell, their programs one after another, against one server.

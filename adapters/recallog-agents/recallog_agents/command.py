@@ -311,7 +311,7 @@ def _print_changes(
 
 
 def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
-    """What the user answers. Where nobody can, the command ends."""
+    """The answer of the user. Without a terminal, the command ends."""
     named = " and ".join(str(change.path) for change in changes)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         message = f"nothing was written to {named}: without a terminal nobody can confirm it; use --yes to write it"

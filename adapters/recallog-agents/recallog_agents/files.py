@@ -23,7 +23,7 @@ _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file has, and what it is to have."""
+    """The present and the new content of a file."""
 
     path: Path
     """The file as the user names it; it may be a symbolic link."""

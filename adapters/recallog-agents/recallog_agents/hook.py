@@ -21,7 +21,7 @@ DEADLINE_SECONDS = 1.0
 _RECALL_SECONDS = 0.75
 """Until when an answer is waited for, from the start of the process."""
 _LAST_SECONDS = 0.9
-"""When a hook ends in the middle of what it does."""
+"""The time after which a hook ends, even if its work is not finished."""
 _START_SECONDS = 20.0
 """How long a process that was started may take before another one is started."""
 _INPUT_BYTES_MAX = 64 * 1024 * 1024
@@ -177,7 +177,7 @@ def _capture(
 
 
 def _asked(home: str, request: dict[str, Any], began: float) -> dict[str, Any]:
-    """What the process of the memory answers; that it is late also if there is none."""
+    """The answer of the process of the memory; "late" also if no process answers."""
     import socket
 
     try:

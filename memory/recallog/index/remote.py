@@ -18,7 +18,8 @@ from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
-from recallog_projections.threads import ONE_THREAD, run_in_own_thread
+from recallog_projections.native_threads import ONE_THREAD
+from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.concurrency import cancel_all

@@ -1,4 +1,4 @@
-"""The start of the index service: its lock, signs of life for clients that wait, and what its last crashes left behind.
+"""The start of the index service: its lock, signs of life for clients that wait, and the record of its last crashes.
 
 Imports are late: the process shows that it is alive before it imports the engine and the model.
 """

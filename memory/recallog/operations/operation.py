@@ -89,14 +89,6 @@ class _MakesRepeatable:
 MAKES_REPEATABLE = _MakesRepeatable()
 
 
-class _NamesEntries:
-    """Marks a parameter of an operation of the kernel that also takes ids of entries: the command line takes short ones
-    there too."""
-
-
-NAMES_ENTRIES = _NamesEntries()
-
-
 @dataclass(eq=False)
 class CheckedMethod:
     """A method whose arguments are checked when it is called."""

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE, NAMES_ENTRIES, NEEDS_FORGET
+from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE, NEEDS_FORGET
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -200,7 +200,6 @@ LineageId = Annotated[
     str,
     Field(description="Id of an event or entry; or that of a trigger, for what answered it."),
     IN_NFC,
-    NAMES_ENTRIES,
 ]
 LineageDepth = Annotated[
     int | None,
@@ -217,7 +216,6 @@ FurtherIds = Annotated[
     Sequence[str],
     Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of further events and entries to begin with."),
     IN_NFC,
-    NAMES_ENTRIES,
 ]
 Partition = Annotated[
     int | None, Field(ge=0, le=limits.PARTITION_MAX, description="Only this partition; default: all.")

@@ -30,6 +30,6 @@ async def attempt(
 
 
 def note(index: SemanticIndex | None, partition: int, error: IndexUnavailable) -> None:
-    """Let the index be examined and repaired if that is what it failed by."""
+    """Examine and repair the index, if the error says that it is damaged."""
     if index is not None and isinstance(error, IndexDamaged):
         index.note_damage(partition, str(error))

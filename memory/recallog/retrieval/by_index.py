@@ -71,7 +71,7 @@ class QuestionVectors:
     """By the model of the index, with token vectors of content words only, like those of memories; None if the model
     cannot read the question."""
     multilingual: Vectors | None = None
-    """By the second model; None if there is none, or if no text needs it."""
+    """The vector of the second model; None without a second model, or if no text needs it."""
 
     def __bool__(self) -> bool:
         return self.own is not None or self.multilingual is not None

@@ -77,7 +77,7 @@ class RankingQuery:
     authors: Collection[str] = ()
     """Agents that the query names."""
     persons: Mapping[str, float] = field(default_factory=dict)
-    """Agents that the query is about without naming them, such as those that "I" or "you" mean: how far, up to 1."""
+    """Agents that the query is about without their names, for example as "I" or "you": each with a weight, 0 to 1."""
     is_question: bool = True
     """Whether the query is a question, as opposed to a statement or a scene."""
     scope: TimeScope | None = None
@@ -121,6 +121,6 @@ def late_interaction(each: Candidate) -> float:
 
 
 def set_apart(candidates: Iterable[Candidate]) -> None:
-    """Give the texts of models ordinals at which none of them has a neighbour."""
+    """Give the texts of models ordinals so far apart that they are not neighbours."""
     for number, each in enumerate(each for each in candidates if each.is_entry):
         each.ordinal = _ALONE + number * (2 * REACH + 1)

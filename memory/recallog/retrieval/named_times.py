@@ -52,7 +52,7 @@ async def name_times(
     index: IndexSnapshot | None,
     hits: Sequence[RecallHit],
 ) -> tuple[NamedTime, ...]:
-    """The times of a scope. `found` are the memories that were compared, of which the index may have more."""
+    """The times of a scope. `found` are the memories that were compared; the index may have more."""
     return tuple(
         [
             NamedTime(

@@ -96,7 +96,7 @@ class RecallQuery:
 
     @property
     def is_of_past(self) -> bool:
-        """Whether it is asked in the past, of which the index does not know the tiers and importances of entries."""
+        """Whether the query is about the past: the index lacks the tiers and importances that entries had then."""
         return self.offset_until is not None or self.at_until is not None
 
     def in_space_apart(self) -> Self:

@@ -191,7 +191,8 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
 
 
 def _kinds_apart(snapshot: Snapshot, query: RecallQuery, sources: Sequence[CandidateSource]) -> Sequence[str]:
-    """The kinds of texts that are searched apart from events: those that there may be, or all if some are chosen."""
+    """The kinds of texts that are searched apart from events: all if the query names types or tiers, else those of
+    which the space has texts."""
     is_chosen = query.types is not None or query.tiers is not None
     return [each.kind for each in sources if each.kind and (is_chosen or each.has_texts(snapshot, query.space))]
 
@@ -290,8 +291,8 @@ async def _in_tiers(gathered: _Gathered, asked: SourceQuery, sources: Sequence[C
 async def _best_hits(
     partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
 ) -> list[RecallHit]:
-    """The `query.top_k` best memories, of which none is made from another; if some are, further ones follow."""
-
+    """The `query.top_k` best memories. A memory that was made from a better one, or is its source, is replaced by the
+    next best."""
     found = [one.candidate for one in ranked]
     measure = partial(closeness.weak, found, gathered.candidates, words.terms, is_english=terms.is_english(query.text))
 

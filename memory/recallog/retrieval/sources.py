@@ -21,7 +21,7 @@ class SourceText(Protocol):
 
     @property
     def offset(self) -> int:
-        """The offset of its event. If several texts share one, a negative number that no other text has."""
+        """The offset of its event; if several texts have one event, a negative number that is unique."""
 
     @property
     def owner(self) -> str: ...

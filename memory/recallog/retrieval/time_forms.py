@@ -122,7 +122,7 @@ def pattern(name: str) -> re.Pattern[str]:
 
 @cache
 def _triggers() -> Set[str]:
-    """The words without one of which a question in letters of Europe names no time."""
+    """A question in European letters names a time only if it contains one of these words."""
     return {*dict(_sections())["trigger"].split(), *MONTHS, *WEEKDAYS, *SEASONS}
 
 

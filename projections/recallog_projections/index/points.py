@@ -17,7 +17,7 @@ import numpy as np
 from recallog_projections.index import documents, identifiers, passages, terms, token_codec
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
-from recallog_projections.index.engines.engine import NO_VECTORS, Point, StoredPoint
+from recallog_projections.index.engines.engine import Point, StoredPoint, no_vectors
 from recallog_schemas import Event, codec, kinds, limits, timestamps
 from recallog_schemas.invented_times import is_invented
 
@@ -93,7 +93,7 @@ def point(
     """
     read = _vectors(document, embeddings)
     dense = _dense(document, read)
-    more = _dense(document, _vectors(document, multilingual)) if multilingual else NO_VECTORS
+    more = _dense(document, _vectors(document, multilingual)) if multilingual else no_vectors()
     written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
     counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
     return _point(key, document, (dense, more), TokenVectors("".join(written), counts), made_with)
@@ -101,7 +101,7 @@ def point(
 
 def without_vectors(key: str, document: Document) -> Point:
     """The point of a document whose vectors are computed later: it has its terms."""
-    return _point(key, document, (NO_VECTORS, NO_VECTORS), TokenVectors("", ()), "")
+    return _point(key, document, (no_vectors(), no_vectors()), TokenVectors("", ()), "")
 
 
 def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[Vectors, Vectors] | None]:
@@ -150,7 +150,7 @@ def reuse(stored: StoredPoint, document: Document) -> Point:
     """The point of a document with the vectors of a stored point, which must have been read with its vectors."""
     tokens = TokenVectors(stored.payload[TOKENS], stored.payload[TOKEN_COUNTS])
     vectors = (stored.dense, stored.multilingual)
-    dense, multilingual = (NO_VECTORS if each is None else each for each in vectors)
+    dense, multilingual = (no_vectors() if each is None else each for each in vectors)
     return _point(stored.id, document, (dense, multilingual), tokens, stored.payload[MADE_WITH])
 
 

@@ -174,8 +174,12 @@ class Bounded(View):
         if len(items) <= self.items_least:
             return self
         best_first = items if self.kept == "first" else items[::-1]
-        count = fitting(len(json_of(item)) for item in best_first)
-        if count == len(items):
+        return self.shorten(fitting(len(json_of(item)) for item in best_first))
+
+    def shorten(self, count: int) -> Self:
+        """The answer with at most `count` items of its list, 1 or more. `left_out` includes the others."""
+        items = getattr(self, self.list_field)
+        if len(items) <= count:
             return self
         rest = items[:count] if self.kept == "first" else items[-count:]
         return self.model_copy(update={self.list_field: rest, "left_out": self.left_out + len(items) - count})

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recallog_projections.threads import ONE_THREAD
+from recallog_projections.native_threads import ONE_THREAD
 from recallog_schemas.visible import visible
 from recallog_service.cli import encodings, panels
 from recallog_streams.collector import collect_rarely

@@ -24,11 +24,14 @@ from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRang
 from recallog_schemas.models import import_parts
 from recallog_service.cli import panels, rendering, terminal, unknown_names
 from recallog_service.cli.parameters import (
+    IDS_OF_EVENTS,
+    LIMIT,
+    Limit,
     choices_of,
     is_repeated,
+    lacks_limit,
     make_parameter,
     name_parameter,
-    names_of_entries,
     parameter,
     spoken,
 )
@@ -135,6 +138,7 @@ class _Command:
         self._line = line
         self._facade = facade
         self._output = _output_parameters(line.operation)
+        self._limits_output = all(map(lacks_limit, line.operations))
 
     @property
     def help(self) -> str:
@@ -165,6 +169,8 @@ class _Command:
         if _WAIT in line.operation.parameters:
             found["wait"] = make_parameter("wait", terminal.Wait, False)
             found["index"] = make_parameter("index", terminal.Index, None)
+        if self._limits_output:
+            found[LIMIT] = make_parameter(LIMIT, Limit, None)
         if self._line.operation.scope is Scope.OPERATE:
             found["projections"] = make_parameter("projections", terminal.Projections, None)
         common = make_parameter("home", terminal.Home, None), make_parameter("as_json", terminal.Json, False)
@@ -187,6 +193,7 @@ class _Command:
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
         wait, own = given.pop("wait", False), terminal.join_names(given.pop("projections", None))
         output = {each.name: given.pop(each.name) for each in self._output}
+        limit = given.pop(LIMIT) if self._limits_output else None
         operation = self._select_operation(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
@@ -198,7 +205,7 @@ class _Command:
                 _,
             ):
                 async with memory:
-                    if _takes_short_ids(operation):
+                    if _has_short_ids(operation) or not IDS_OF_EVENTS.isdisjoint(valid):
                         from recallog_service.cli import short_ids
 
                         valid = await short_ids.written_out(memory, operation, valid)
@@ -208,15 +215,19 @@ class _Command:
                         return await _call_operation(memory, operation, valid, advance)
 
         answer, unknown = terminal.run(work, as_json=as_json)
+        if limit is not None:
+            answer = answer.shorten(limit)
         if as_json:
             terminal.print_json_text(operation.to_json(answer).decode())
         else:
             rendering.renderer(operation.answer)(_on_a_terminal(operation, answer), **output)
-            rendering.note_rest(answer)
+            rendering.note_rest(answer, limit)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:
             terminal.note("--wait waits until the index contains all events")
         if unknown is not None:
             terminal.note(unknown)
+        elif not answer.ok:
+            _note_ids(operation, arguments)
         raise typer.Exit(0 if answer.ok and unknown is None else 1)
 
     def _select_operation(self, given: dict[str, Any]) -> Operation:
@@ -245,9 +256,13 @@ def _has_short_ids(operation: Operation) -> bool:
     return bool(operation.group) and "agent" in operation.parameters
 
 
-def _takes_short_ids(operation: Operation) -> bool:
-    """Whether ids that are given may be short: also those of entries that an operation of the kernel takes."""
-    return _has_short_ids(operation) or bool(names_of_entries(operation))
+def _note_ids(operation: Operation, arguments: dict[str, Any]) -> None:
+    """Say which command lists the ids of which the arguments name an unknown one."""
+    if _has_short_ids(operation):
+        from recallog_service.cli import short_ids
+
+        if (command := short_ids.listing_command(operation, arguments)) is not None:
+            terminal.note(f"list the ids: {command}")
 
 
 def _on_a_terminal(operation: Operation, answer: Any) -> Any:

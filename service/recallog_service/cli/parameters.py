@@ -13,11 +13,18 @@ from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
 from recallog.operations.facade import find_operation
-from recallog.operations.operation import FROM_FILE, NAMES_ENTRIES, Operation
+from recallog.operations.operation import FROM_FILE, Operation
+from recallog_schemas.views.base import Bounded
 from recallog_service.command_lines import flag, singular
 
+IDS_OF_EVENTS = frozenset({"event_id", "further", "ids", "entry"})
+"""Parameters of operations of the kernel that take parts of ids, see `event_ids`."""
 _LIMITS = frozenset({"top_k", "window"})
 """Parameters that limit the list in an answer: their options are named `--limit` too."""
+
+LIMIT = "limit"
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Print at most this many items of the list.")]
+"""The option of commands whose operation does not limit the list of its answer."""
 
 
 def make_parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -53,17 +60,17 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
     return make_parameter(name, Annotated[annotation, typer.Option(*names, **info)], default)
 
 
+def lacks_limit(operation: Operation) -> bool:
+    """Whether an operation that reads answers a list, and has no parameter that limits it."""
+    is_list = isinstance(operation.answer, type) and issubclass(operation.answer, Bounded)
+    return is_list and operation.read_only and operation.parameters.keys().isdisjoint({LIMIT, *_LIMITS})
+
+
 def name_parameter(operation: Operation, name: str) -> str:
     """The name of a parameter on the command line: an argument's own, else its option; `--kind` for `kinds`."""
     if name in operation.positional:
         return name
     return flag(singular(name) if is_repeated(operation, name) else name)
-
-
-def names_of_entries(operation: Operation) -> frozenset[str]:
-    """The parameters of an operation of the kernel that also take ids of entries."""
-    fields = operation.arguments.model_fields.items()
-    return frozenset(name for name, each in fields if NAMES_ENTRIES in each.metadata)
 
 
 def is_repeated(operation: Operation, name: str) -> bool:

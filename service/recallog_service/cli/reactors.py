@@ -10,7 +10,6 @@ import typer
 from recallog import Memory, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
-from recallog.reactors.model_settings import named_model
 from recallog.views import ReactionsView
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
@@ -120,6 +119,8 @@ async def _close_memory(memory: Memory) -> AsyncIterator[Memory]:
 
 async def _follow(memory: Memory, settings: Settings, space: str | None, as_json: bool) -> None:
     """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
+    from recallog.reactors.model_settings import named_model  # imports the HTTP client
+
     begins = dict(enumerate(await memory.admin.ledger_ends()))
     where = "all spaces" if space is None else space
     url = named_model(settings, "reflect")

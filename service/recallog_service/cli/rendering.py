@@ -67,12 +67,14 @@ def _timeline(page: "views.TimelinePage") -> None:
         terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
 
 
-def note_rest(answer: object) -> None:
-    """Say how to get what has no room in an answer: the next page, or what is left out."""
+def note_rest(answer: object, limit: int | None = None) -> None:
+    """Say how to get what has no room in an answer, or is beyond `--limit`: the next page, or what is left out."""
     following, left_out = getattr(answer, "next", None), getattr(answer, "left_out", 0)
     if following is not None:
         terminal.note(f"more: --cursor {shlex.quote(following)}")
-    if isinstance(left_out, int) and left_out:
+    if limit is not None and left_out:
+        terminal.note(f"{left_out:,} more: raise --limit")
+    elif isinstance(left_out, int) and left_out:
         rest = getattr(answer, "rest", "")
         terminal.note(f"{left_out:,} more do not fit into one answer{f': {rest}' if rest else ''}")
 

@@ -1,11 +1,13 @@
 """Short ids: the last eight digits of an id that Recallog has made, which is a UUID.
 
 A terminal shows them in place of whole ids, and commands take them, or any other beginning or end of an id that just
-one has. A model says of what its ids are: a module `ids` has the names of its facade, of the parameters that take
-them, a function that says whether a text is one, and one that lists those of an agent.
+one has. `event_ids` has those of events. A model says of what its ids are: a module `ids` has the names of its facade,
+of the parameters that take them, a function that says whether a text is one, one that lists those of an agent, and the
+command that lists them.
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +16,8 @@ from recallog import Memory
 from recallog.operations.operation import MAKES_REPEATABLE, Operation
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models import import_parts
-from recallog_service.cli.parameters import name_parameter, names_of_entries
+from recallog_service.cli import event_ids
+from recallog_service.cli.parameters import name_parameter
 
 _DIGITS = 8
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -27,30 +30,24 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
     Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
     """
     found = dict(arguments)
-    of_kernel = names_of_entries(operation)
+    space, agent = arguments["space"], arguments.get("agent")
     for part in _parts(operation):
         known: list[str] | None = None
-        for name in (part.PARAMETERS | of_kernel) & arguments.keys():
+        for name in part.PARAMETERS & arguments.keys():
             if MAKES_REPEATABLE in operation.arguments.model_fields[name].metadata:
                 continue  # the id of what is made
             value = arguments[name]
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
-                is_id = _is_seen if name in of_kernel else part.is_id
-                known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
+                known = await part.list_ids(memory, space, agent) if known is None else known
                 ids = [
                     each
-                    if _PART.fullmatch(each) and await is_id(memory, arguments["space"], arguments["agent"], each)
+                    if _PART.fullmatch(each) and await part.is_id(memory, space, agent, each)
                     else whole(each, known, name_parameter(operation, name))
                     for each in ids
                 ]
                 found[name] = ids[0] if isinstance(value, str) else ids
     return found
-
-
-async def _is_seen(memory: Memory, space: str, agent: str, text: str) -> bool:
-    """Whether a text is the id of an event or entry that the agent may see."""
-    return bool((await memory.entries(space, agent, [text])).entries)
 
 
 def whole(text: str, known: Sequence[str], option: str) -> str:
@@ -65,6 +62,13 @@ def whole(text: str, known: Sequence[str], option: str) -> str:
     return matches[0] if matches else text
 
 
+def listing_command(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
+    """The command that lists the ids which an operation takes; None if the arguments name no id of a model."""
+    named = [each for each in _parts(operation) if hasattr(each, "LISTED_BY") and each.PARAMETERS & arguments.keys()]
+    words = [named[0].LISTED_BY, arguments["space"], arguments["agent"]] if named else []
+    return " ".join(["recallog", words[0], *map(shlex.quote, words[1:])]) if words else None
+
+
 def shorten_ids(operation: Operation, answer: Any) -> Any:
     """The answer with short ids, for a terminal. An id of another agent's, and two that end alike, are left whole."""
     if not _parts(operation):
@@ -76,10 +80,8 @@ def shorten_ids(operation: Operation, answer: Any) -> Any:
     return type(answer).model_validate(_replace_ids(document, short))
 
 
-def _parts(operation: Operation) -> Sequence[Any]:
-    parts = import_parts("recallog_service", "ids")
-    if names_of_entries(operation):
-        return parts[:1]  # all of them list the same entries
+def _parts(operation: Operation) -> list[Any]:
+    parts = [event_ids, *import_parts("recallog_service", "ids")]
     return [each for each in parts if operation.group == each.FACADE]
 
 

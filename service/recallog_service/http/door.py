@@ -65,7 +65,7 @@ class HttpClient:
 
 @dataclass
 class Door:
-    """The memory behind the routes, and who may use it."""
+    """The memory that the routes serve, and the access to it."""
 
     memory: Memory
     access: Access

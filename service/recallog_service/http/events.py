@@ -28,7 +28,7 @@ from recallog_streams.ledgers.ledger import Batch
 EVENTS = f"{PREFIX}{SPACE}/events"
 STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
 LAST_EVENT_ID = "last-event-id"
-"""The header in which a client that comes back says what it has."""
+"""The header in which a client that reconnects names the last event that it received."""
 PAGE_BYTES = 4 * 1024 * 1024
 """The most that a page has, except that its first event may be larger."""
 SEEN_ITEMS = 100

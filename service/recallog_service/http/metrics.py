@@ -35,7 +35,7 @@ class ServerMetrics:
         )
         self._jobs = Gauge("recallog_http_jobs_now", "Jobs that are running.", registry=self._registry)
         self._fell_behind = 0
-        """How many of the dropped streams were too far behind."""
+        """How many streams were dropped because their clients read too slowly."""
 
     def begun(self) -> None:
         """A request has come."""

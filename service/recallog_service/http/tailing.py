@@ -234,7 +234,7 @@ class Tails:
         return sum(each.streams for each in self._tailers.values())
 
     def close(self) -> None:
-        """End all streams with their reason, also those that come later."""
+        """End all present and later streams with their reason."""
         self.is_stopping = True
         self._end(sse.End.STOPPING)
 

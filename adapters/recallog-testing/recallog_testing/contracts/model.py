@@ -21,7 +21,7 @@ class ModelContract(ABC):
 
     @abstractmethod
     def events(self) -> Sequence[Event]:
-        """Events with ids: of each of its kinds one at least, none of which becomes a dead letter."""
+        """Events with ids: at least one of each kind of the model. Projections can apply all of them."""
 
     def _in_memory(self, work: Callable[[Memory], Coroutine[Any, Any, None]]) -> None:
         """Do something with a memory that has the events."""

@@ -9,7 +9,6 @@ from typing import Literal
 from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.live_entries import WantedEntries
-from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log, snapshot_of
@@ -133,6 +132,8 @@ def _rank_scored(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRo
 
 async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
     """The lessons that `agent` may read and that fit `query`: its pinned ones first, then by cosine and boost."""
+    from recallog.models.long_term.similar import similar  # imports numpy, which other queries of entries do not need
+
     space, agent = reading.space, reading.agent
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)], [own_log(space, agent)]

@@ -5,17 +5,19 @@ Values are ordered if they are of one owner, and have the same type, readers and
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.query import RecallQuery
 from recallog_projections.models.long_term import linking, statements, tables
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term.tables import EntryRow, SaidValue
 from recallog_schemas import Position
 from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views import RecallHit
+
+if TYPE_CHECKING:
+    from recallog.retrieval.query import RecallQuery
 
 
 class EntryPlace(NamedTuple):
@@ -59,7 +61,7 @@ def _place(id_: str, past: Mapping[str, SaidValue]) -> EntryPlace:
 
 
 async def mark_standing(
-    reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
+    reading: ReadSession, query: "RecallQuery", hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
 ) -> Sequence[RecallHit]:
     """`hits`, each with its standing, and no entry before the one that holds now instead of it.
 

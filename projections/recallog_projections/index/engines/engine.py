@@ -7,13 +7,15 @@ interrupted commit can be repeated.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from recallog_schemas.errors import IndexUnavailable
+
+if TYPE_CHECKING:  # commands that compare no vectors use filters and terms, and start without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
@@ -68,7 +70,11 @@ class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
     values: Sequence[float]
 
 
-NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), np.float32)
+def no_vectors() -> "NDArray[np.float32]":
+    """The vectors of a point that has none: an array of the shape (0, 0)."""
+    import numpy as np
+
+    return np.empty((0, 0), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,13 @@ class Point:
 
     id: str
     """A UUID."""
-    dense: NDArray[np.float32]
+    dense: "NDArray[np.float32]"
     """(passages, dimension), each of length 1. Without passages no search by `dense` finds the point."""
     sparse: Sparse
     """Term weights. The engine multiplies them by the idf over the corpus of a search."""
     payload: Mapping[str, Any]
     """Strings, numbers, booleans, and lists of them; `readers` is a list of strings."""
-    multilingual: NDArray[np.float32] = field(default_factory=lambda: NO_VECTORS)
+    multilingual: "NDArray[np.float32]" = field(default_factory=no_vectors)
     """As `dense`, by a model of many languages."""
 
 
@@ -129,7 +135,7 @@ class Search:
     filter: Filter | None
     """None matches all points of the collection."""
     limit: int
-    dense: NDArray[np.float32] | None = None
+    dense: "NDArray[np.float32] | None" = None
     """(dimension,): the score is the highest dot product with a passage of the point. Exact below the engine's
     threshold, else by its graph."""
     multilingual: bool = False
@@ -161,10 +167,10 @@ class StoredPoint:
 
     id: str
     payload: Mapping[str, Any]
-    dense: NDArray[np.float32] | None = None
+    dense: "NDArray[np.float32] | None" = None
     """(passages, dimension); None also for a point without passages."""
     sparse: Sparse | None = None
-    multilingual: NDArray[np.float32] | None = None
+    multilingual: "NDArray[np.float32] | None" = None
     damage: str = ""
     """What an engine with checksums of vectors found wrong with them, in words; "" if nothing, or if not requested."""
 

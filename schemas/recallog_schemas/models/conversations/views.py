@@ -42,9 +42,9 @@ class ConversationView(OfAgent, Bounded):
     chars: int
     """The characters of the messages that a model reads as text."""
 
-    def fit(self) -> Self:
-        """The answer with the items of its list that fit."""
-        found = super().fit()
+    def shorten(self, count: int) -> Self:
+        """The answer with at most `count` messages and their ids."""
+        found = super().shorten(count)
         return found.model_copy(update={"ids": found.ids[found.left_out - self.left_out :]})
 
     @property

@@ -4,6 +4,7 @@ from recallog import Memory
 from recallog_schemas import limits
 
 FACADE = "long_term"
+LISTED_BY = "long-term list"
 PARAMETERS = frozenset({"entry_id", "entry_ids", "only"})
 
 
