@@ -84,7 +84,8 @@ async def disturbed(home: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[tupl
 
         def after_a_commit(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
             async def called(store: OverlayStore, *given: Any, **more: Any) -> Any:
-                await other.commit_one(store.location)
+                if store.location:  # a fold that begins from nothing reads no views
+                    await other.commit_one(store.location)
                 return await call(store, *given, **more)
 
             return called

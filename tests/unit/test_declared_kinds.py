@@ -216,7 +216,7 @@ def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_p
     assert own["YOUR MEMORY"] == ["(no prior memory)"]
     assert "ACTION HISTORY" not in other
     assert other["YOUR MEMORY"] == (
-        ["[turn 001][order.placed][baker] Ada ordered rye bread"] if shared else ["(no prior memory)"]
+        ["[turn 001][order.placed][baker][tool] «Ada ordered rye bread»"] if shared else ["(no prior memory)"]
     )
 
 

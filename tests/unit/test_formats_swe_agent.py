@@ -129,7 +129,7 @@ def test_a_command_that_was_run_is_found_by_its_words_and_is_in_the_action_histo
 
     first, history = asyncio.run(work())
     assert first == "bash(grep -rn preheat src/kitchen): done"
-    assert history == [f"[turn 001][tool.used] bash({command}): done" for command in commands]
+    assert history == [f"[turn 001][tool.used][tool] «bash({command}): done»" for command in commands]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ EVENTS = 400
 
 MORE = [
     event("memory.accessed", id="read", space="tiers", payload={"counts": {"t-1": 2}, "hits": 1}),
-    event("agent.reflected", id="insight", payload={"belief": "INSIGHT: Bread is dear."}),
+    event("agent.reflected", id="insight", payload={"belief": "INSIGHT: Bread is dear.", "about": "bread"}),
     event(
         "dissent.recorded",
         id="early",

@@ -102,9 +102,9 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 291, 646),
-        (("episodic", "village", "baker"), 316, 671),
-        (("status",), 316, 720),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 292, 647),
+        (("episodic", "village", "baker"), 317, 672),
+        (("status",), 318, 722),
     ],
 )
 def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:

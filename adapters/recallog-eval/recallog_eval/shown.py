@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from recallog.views import Remembered
 from recallog_schemas.token_estimate import estimate_tokens
-from recallog_schemas.views import Remembered
 
 QUOTED_SHARE = 0.5
 """The share of a turn's characters, from its beginning, that a text must quote to show the turn,"""

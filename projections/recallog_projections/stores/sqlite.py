@@ -7,6 +7,7 @@ views are built again from the ledger.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -174,11 +175,13 @@ class SqliteStore(Store):
         retired = await self._run(lambda connection: _find_retired(connection, partition))
         if not retired:
             return
-        while await self._run(lambda connection: _collect_some_garbage(connection, retired), write=True):
-            pass
-        await self._file.rewrite()
-        if await self._file.empty_log():
-            await self._run(lambda connection: _forget(connection, retired), write=True)
+        run = partial(self._file.run, write=True)
+        with suppress(StorageReplaced):  # a new file has none of these generations, though perhaps their numbers
+            while await run(lambda connection: _collect_some_garbage(connection, retired)):
+                pass
+            await self._file.rewrite()
+            if await self._file.empty_log():
+                await run(lambda connection: _forget(connection, retired))
 
     async def has_garbage(self, partition: int) -> bool:
         return bool(await self._run(lambda connection: _find_retired(connection, partition)))
