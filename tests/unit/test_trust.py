@@ -222,6 +222,21 @@ def test_an_imported_entry_or_change_has_its_class_and_passes_it_on() -> None:
     assert run(work()) == expected
 
 
+@pytest.mark.parametrize("budget", [100, 150, 400])
+def test_a_quotation_that_a_budget_cuts_still_ends(budget: int) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for number in range(3):
+                result = f"Page {number}. " + "The mill is for sale. " * 100
+                await memory.publish(event("tool.used", payload={"tool": "browse", "result": result}))
+            prompt = await memory.context(*V, budget_tokens=budget)
+            assert prompt.tokens <= budget
+            assert "…»" in prompt.text
+            assert prompt.text.count("«") == prompt.text.count("»") > 0
+
+    run(work())
+
+
 def test_a_prompt_asks_for_no_reflection_on_a_message_that_is_all_quoted() -> None:
     async def work() -> str:
         async with Memory.in_memory() as memory:
