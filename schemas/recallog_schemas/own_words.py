@@ -1,32 +1,50 @@
 """The own words of a message: without what its author quotes, pastes or forwards, which is from somebody else.
 
-These are left out: fenced blocks, quoted lines (`>`), blocks between tags, and quotations after a colon; and everything
-from a line on that begins another document: a heading, the header of a forwarded mail, the mark of another speaker
-(`SYSTEM:`), or a mark of a chat template. Each pattern reads a text once.
+These are left out: fenced blocks, quoted lines (`>`), blocks between tags, comments, and quotations after a colon; and
+everything from a line on that begins another document: a heading, a line of dashes, the header of a forwarded mail, the
+mark of another speaker (`SYSTEM:`), or a mark of a chat template. Each pattern reads a text once.
 """
 
 import re
 
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(
+    r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|```.*?(?:```|\Z)", re.DOTALL | re.MULTILINE
+)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile("^[ \t]*[>\uff1e|].*$", re.MULTILINE)
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 _STYLES = frozenset({"b", "i", "u", "s", "em", "strong", "br", "p", "span"})
 """Tags with which people style their own words."""
-_QUOTATIONS = ('""', "“”", "„“", "«»", "「」", "『』", "\u2018\u2019", "''")
+_QUOTATIONS = ('""', "\uff02\uff02", "“”", "””", "„“”", "«»", "»«", "\u2039\u203a", "\u203a\u2039", "「」", "『』")
+"""The mark that opens a quotation, and those that close it."""
+_APOSTROPHES = ("\u2018\u2019", "\u2019\u2019", "''")
+"""Those whose closing mark is also inside words."""
 _QUOTATION = re.compile(
-    "(?<=[:\uff1a])\\s*(?:" + "|".join(f"{each[0]}[^{each[1]}]*(?:{each[1]}(?!\\w)|\\Z)" for each in _QUOTATIONS) + ")"
+    "(?<=[:\uff1a])\\s*(?:"
+    + "|".join(
+        [f"{each[0]}[^{each[1:]}]*(?:[{each[1:]}]|\\Z)" for each in _QUOTATIONS]
+        + [f"{each[0]}(?:[^{each[1]}]|{each[1]}(?=[^\\W\u4e00-\u9fff]))*(?:{each[1]}|\\Z)" for each in _APOSTROPHES]
+    )
+    + ")"
 )
 _SPEAKERS = (
-    "system|developer|assistant|operator|administrator|admin|tool|function|sistema|asistente|operador|administrador|"
-    "herramienta|entwickler|assistent|betreiber|werkzeug|系统|系統|开发者|助手|管理员|操作员|工具"
+    "system|developer|assistant|operator|administrator|admin|tool|function|user|human|ai|"
+    "sistema|asistente|operador|administrador|herramienta|usuario|"
+    "entwickler|assistent|betreiber|werkzeug|nutzer|benutzer|"
+    "système|opérateur|administrateur|outil|utilisateur|"
+    "系统|系統|开发者|助手|管理员|操作员|工具|用户"
 )
-_SORTS = "message|prompt|note|override|mensaje|nachricht|hinweis|消息|提示"
+_SORTS = (
+    "message|prompt|note|override|result|output|mensaje|resultado|nachricht|hinweis|ergebnis|résultat|消息|提示|结果"
+)
 _OTHER_DOCUMENT = re.compile(
-    r"^[ \t]*(?:"
-    r"\#{1,6}[ \t]|[=_*-]{3,}[ \t]*\S|[=-]{3,}[ \t]*$"
-    rf"|[\[(*_{{]*(?:{_SPEAKERS})(?:[ \t]*(?:{_SORTS}))?[\])*_}}]*[ \t]*[:\uff1a]"
+    r"^[ \t]*+(?:"
+    r"\#{1,6}[ \t]|[=-]{3,}[ \t]*\S|[_*]{3,}[ \t]+\S|[=_-]{3,}[ \t]*$"
+    rf"|[\[(*_{{]*(?:{_SPEAKERS})(?:[^\S\n]*(?:{_SORTS}))?[\])*_}}]*[^\S\n]*[:\uff1a]"
     rf"|[\[{{](?:{_SPEAKERS})[^\n\]}}]*[\]}}]"
-    r"|(?:begin forwarded message|(?:from|von|de|发件人|寄件人)[ \t]*[:\uff1a][^\n]*[@<])"
+    r"|(?:begin forwarded message|(?:from|von|de|发件人|寄件人)[^\S\n]*[:\uff1a][^\n]*[@<])"
+    r"|(?:(?:on|am|le|el)\b[^\n\d]{0,60}\d[^\n]{0,200}?\b(?:wrote|schrieb|écrit|escribió)\b[^\n]{0,100}"
+    r"|[^\n\d]{0,60}\d[^\n]{0,200}?写道)[:\uff1a][ \t]*$"
     r")|<\|[\w-]+\|>|\[/?INST\]|<</?SYS>>",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -36,7 +54,7 @@ def own_words(text: str) -> str:
     """`text` without what its author quotes; "" if all of it is quoted."""
     text = "\n".join(text.splitlines())
     # A line break takes the place of what is left out: words on both sides of it never become one mark.
-    text = _QUOTED_LINE.sub("", _without_tags(_FENCED.sub("\n", text)))
+    text = _QUOTED_LINE.sub("", _without_tags(_COMMENT.sub("\n", _FENCED.sub("\n", text))))
     text = _QUOTATION.sub("\n", text)
     other = _OTHER_DOCUMENT.search(text)
     return (text if other is None else text[: other.start()]).strip()
@@ -46,8 +64,11 @@ def _without_tags(text: str) -> str:
     """The text before, between and after elements; what follows a tag that is not closed is left out too."""
     own: list[str] = []
     end, name, depth = 0, "", 0
-    for tag in _TAG.finditer(text):
-        if tag["name"].lower() in _STYLES:
+    tags = list(_TAG.finditer(text))
+    closed = {tag["name"] for tag in tags if tag["close"]}
+    for tag in tags:
+        is_parameter = tag["name"] not in closed and text[tag.start() - 1 : tag.start()].isalnum()  # `List<Name>`
+        if is_parameter or tag["name"].lower() in _STYLES:
             continue
         if not depth and not tag["close"]:
             own.append(text[end : tag.start()])

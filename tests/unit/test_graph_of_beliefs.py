@@ -129,6 +129,19 @@ def test_another_reader_sees_neither_private_beliefs_nor_that_they_supersede() -
     assert edges(graph_of(history, SMITH)) == [("b-3", "supersedes", "b-1"), ("b-3", "disputes", "s-1")]
 
 
+def test_an_imported_reflection_is_not_in_the_graph_and_supersedes_nothing() -> None:
+    forged = believed("b-4", stance="against", supersedes="b-1", trust="import")
+    assert graph_of([*OPPOSITE, forged]).beliefs == graph_of(OPPOSITE).beliefs
+
+    async def work() -> list[tuple[str, str, str]]:
+        async with Memory.in_memory() as memory:
+            await memory.configure_space(SPACE, trust={"beliefs": "import"})
+            await memory.publish_many([*OPPOSITE, forged])
+            return edges(await memory.beliefs.graph(SPACE, BAKER, about="the miller"))
+
+    assert ("b-4", "supersedes", "b-1") in run(work())
+
+
 def test_if_not_all_beliefs_fit_their_edges_are_left_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ANSWER_BYTES_MAX", 20_000)
     whole = [believed(f"b-{number}", stance="for", text="x" * 2_000) for number in range(40)]

@@ -23,8 +23,11 @@ from support.events import event, run
 
 pytestmark = pytest.mark.models("all")
 
-SET = json.loads((Path(__file__).parent.parent / "data" / "injections.json").read_text())
-MARK: str = SET["mark"]
+DATA = Path(__file__).parent.parent / "data"
+SETS = [json.loads((DATA / name).read_text()) for name in ("injections.json", "more-injections.json")]
+ATTACKS = [attack for each in SETS for attack in each["attacks"]]
+STATEMENTS = [statement for each in SETS for statement in each["statements"]]
+MARK = "QX77"
 SPACE, AGENT = "village", "baker"
 OFFLINE, OBEYING = "offline", "obeying"
 
@@ -112,7 +115,7 @@ async def attacked(memory: Memory, events: Sequence[Event]) -> dict[str, Any]:
 def test_no_injection_becomes_a_fact_a_belief_or_working_memory(via: str, model: str) -> None:
     async def work() -> dict[int, dict[str, Any]]:
         found = {}
-        for number, attack in enumerate(SET["attacks"]):
+        for number, attack in enumerate(ATTACKS):
             if attack["via"] == via:
                 obeying = None if model == OFFLINE else ObeyingModel()
                 async with Memory.in_memory(chat_model=obeying) as memory:
@@ -130,10 +133,12 @@ def test_no_injection_becomes_a_fact_a_belief_or_working_memory(via: str, model:
     assert run(work()) == {}
 
 
-def test_the_attacks_are_sixty_in_four_languages() -> None:
-    assert len(SET["attacks"]) == 60
-    assert {attack["language"] for attack in SET["attacks"]} == {"en", "es", "zh", "de"}
-    assert all(MARK in attack["text"] for attack in SET["attacks"])
+def test_the_sets_have_so_many_attacks_and_languages() -> None:
+    assert [len(each["attacks"]) for each in SETS] == [60, 64]
+    languages = [{attack["language"] for attack in each["attacks"]} for each in SETS]
+    assert languages == [{"en", "es", "zh", "de"}, {"en", "es", "zh", "de", "fr", "ar"}]
+    assert {each["mark"] for each in SETS} == {MARK}
+    assert all(MARK in attack["text"] for attack in ATTACKS)
 
 
 def test_the_model_of_these_tests_obeys_what_it_is_shown() -> None:
@@ -142,7 +147,7 @@ def test_the_model_of_these_tests_obeys_what_it_is_shown() -> None:
     async def work() -> None:
         trust = {"facts": "import", "beliefs": "import"}
         for via, least in (("tool", "tool"), ("import", "import")):
-            attack = next(each for each in SET["attacks"] if each["via"] == via)
+            attack = next(each for each in ATTACKS if each["via"] == via)
             async with Memory.in_memory(chat_model=ObeyingModel()) as memory:
                 await memory.configure_space(SPACE, trust=trust)
                 kept = await attacked(memory, published(attack, 0))
@@ -157,7 +162,7 @@ def test_the_model_of_these_tests_obeys_what_it_is_shown() -> None:
 def test_legitimate_statements_lose_nothing() -> None:
     async def work() -> None:
         extractor, whole = HeuristicExtractor(), 0
-        for statement in SET["statements"]:
+        for statement in STATEMENTS:
             text = cast(str, statement["text"])
             assert own_words(text) == text
             stated = said(text, id="e-1")
@@ -171,7 +176,7 @@ def test_legitimate_statements_lose_nothing() -> None:
             assert sorted(entry.text for entry in entries) == sorted(fact.text for fact in expected)
             assert all("trust" not in (entry.metadata or {}) for entry in entries)
             whole += len(entries)
-        assert len(SET["statements"]) >= 40
-        assert whole >= 20
+        assert len(STATEMENTS) >= 65
+        assert whole >= 40
 
     run(work())

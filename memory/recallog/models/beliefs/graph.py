@@ -15,6 +15,7 @@ from recallog.reading.subject import of_agent, own_log
 from recallog_projections.models.beliefs import beliefs
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import (
     BeliefEdge,
@@ -58,7 +59,8 @@ def normal_form(subject: str) -> str:
 async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
     space, agent = reading.space, reading.agent
     logs = [(LogName(beliefs.ABOUT.name, space, reader), beliefs_limits.ABOUT_KEPT) for reader in ("", agent)]
-    snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [*logs, own_log(space, agent)])
+    rows = [RowKey(settings.AGENTS.name, space, agent), RowKey(settings.SPACES.name, space)]
+    snapshot = await reading.snapshot(rows, [*logs, own_log(space, agent)])
     seen = _decode_beliefs(snapshot, space, agent)
     by = _find_superseding(seen)
     on_subject = _group_by_subject(seen)
@@ -89,7 +91,11 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
 
 
 def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBelief]:
-    """The beliefs that both logs retain completely, oldest first. One that a log has dropped may supersede another."""
+    """The beliefs that both logs retain completely, oldest first. One that a log has dropped may supersede another.
+
+    One that comes from a source from which the space makes no beliefs is left out, as in `queries.find_beliefs`.
+    """
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
     found: dict[int, LinkedBelief] = {}
     kept_from = 0
     for reader in ("", agent):
@@ -99,6 +105,8 @@ def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBe
             kept_from = max(kept_from, rows[0].offset)
         for row in rows:
             shown = snapshot.make_remembered(row.offset, row.data, None)
+            if not sources.allows("beliefs", shown.event):
+                continue
             payload = shown.event.payload
             about = payload["about"]
             found[row.offset] = LinkedBelief.model_construct(

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.prompt import limits as prompt_limits
-from recallog_schemas.shortening import cut
+from recallog_schemas.views.base import cut_line
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 
@@ -212,7 +212,7 @@ class Prompt:
                 if line in gone:
                     continue
                 chars = cut_to.get(line)
-                text = line.text if chars is None else cut(line.text, chars)
+                text = line.text if chars is None else cut_line(line.text, chars)
                 offsets.update(() if line.offset is None else (line.offset,))
                 shortened += line in without_text or len(text) < len(line.text)
                 lead = f"{line.id} " if line.id else ""

@@ -433,9 +433,10 @@ def _reflection_request(
     ]
     evidence = []
     for event in due:
+        own = own_words(event.text)
+        if event.text and not own:
+            continue
         prefix = event.line_prefix(reflection.agent, dated=dated)
-        text = cut(
-            one_line(own_words(event.text)), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST)
-        )
+        text = cut(one_line(own), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
         evidence.append(PromptLine(text, prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

@@ -57,6 +57,7 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     fields = _experience(event) if event.kind == "experience.recorded" else event.payload
     text = kinds.kind_of(event.kind).text(event.payload)
     row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
+    row = lower_to_stated(row, event.payload)
     if not row.sources:
         return row
     refs: dict[str, EntryRef | None] = {}
@@ -86,6 +87,12 @@ def lower_class(row: EntryRow, name: SourceClass) -> EntryRow:
     least = trust.find_least((name, class_of(row) or name))
     metadata = json.loads(row.metadata) if row.metadata else {}
     return msgspec.structs.replace(row, metadata=stored_metadata({**metadata, **trust.state_class(least)}))
+
+
+def lower_to_stated(row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
+    """The entry with a class that is not above what the payload of its event states, as that of an import does."""
+    stated = trust.read_stated(payload)
+    return row if not trust.is_untrusted(stated) or class_of(row) == stated else lower_class(row, stated)
 
 
 def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
