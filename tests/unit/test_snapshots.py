@@ -17,7 +17,7 @@ from recallog.scanning.forms import forms_of
 from recallog.settings import Settings
 from recallog_projections.stores.checksums import checksum
 from recallog_schemas import limits
-from support.events import event, numbered, run
+from support.events import event, numbered, publish_in, run
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -207,6 +207,22 @@ def test_a_process_that_looks_at_an_old_event_goes_on_after_another_one_has_dele
             after = await memory.around("village", "baker", old, entries_before=0, entries_after=3)
             assert (after.anchor, after.after) == (before.anchor, before.after)
 
+    run(work())
+
+
+def test_a_past_that_cannot_be_saved_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECALLOG_LOCK_WAIT_SECONDS", "0.01")
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await texts(memory, "0:0")
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([said(f"later {number}") for number in range(EVENTS)])
+            with closing(sqlite3.connect(tmp_path / "views.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                assert len(await texts(memory, f"0:{EVENTS}")) == EVENTS + 1
+
+    publish_in(tmp_path, said("first"))
     run(work())
 
 
