@@ -171,6 +171,12 @@ def test_a_part_is_the_id_that_begins_or_ends_so(ids: Sequence[str], data: st.Da
         assert written_out() == (id_ if len(part) >= 4 else part)
 
 
+def test_a_beginning_that_many_ids_share_is_refused_in_one_line() -> None:
+    ids = [f"01a21c27-f7fc-7204-ad4e-{number:012x}" for number in range(3_000)]
+    with pytest.raises(InvalidArgument, match=r"may be 01a21c27\S+(, \S+){4} and 2,995 more$"):
+        short_ids.whole("01a2", ids, "--entry-id")
+
+
 @pytest.mark.parametrize("operation", [LIST, GET, FORGET], ids=lambda each: each.name)
 def test_what_takes_no_short_id_is_asked_for_no_list(home: Path, operation: Operation) -> None:
     async def work() -> None:

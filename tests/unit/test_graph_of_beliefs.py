@@ -16,7 +16,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
 from support.cli import recallog
 from support.console import Browser
-from support.events import event, one_loop, run
+from support.events import event, one_loop, publish_in, run
 
 pytestmark = pytest.mark.models("beliefs", "long_term")
 
@@ -151,6 +151,16 @@ def test_if_not_all_beliefs_fit_their_edges_are_left_out_too(monkeypatch: pytest
     assert graph.subjects[0].unlinked == 24
     assert len(graph.edges) == len(ids) * (len(ids) - 1) / 2
     assert {each.source for each in graph.edges} | {each.target for each in graph.edges} == ids
+
+
+def test_a_limit_leaves_out_the_edges_of_the_older_beliefs(tmp_path: Path) -> None:
+    publish_in(tmp_path, *[believed(f"b-{number}", stance="for") for number in range(4)])
+    command = "beliefs", SPACE, BAKER, "--graph", "--limit", 2, "--home", tmp_path
+    shown = recallog(*command)
+    assert shown.code == 0
+    assert shown.out.count(" supports ") == 1
+    (edge,) = recallog(*command, "--json").json["edges"]
+    assert (edge["source"], edge["target"]) == ("b-3", "b-2")
 
 
 # Grounds.

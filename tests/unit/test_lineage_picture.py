@@ -73,6 +73,9 @@ def test_a_command_writes_the_picture_and_says_if_it_cannot(tmp_path: Path) -> N
     assert written.code == 0
     assert "rests on:" in written.out
     assert len(boxes((tmp_path / "why.svg").read_text(encoding="utf-8"))) == 4
+    with_json = recallog(*command, tmp_path / "json.svg", "--json")
+    assert with_json.json["event_id"] == "b-2"
+    assert (tmp_path / "json.svg").read_bytes() == (tmp_path / "why.svg").read_bytes()
     refused = recallog(*command, tmp_path / "nosuch" / "why.svg")
     assert refused.code == 2
     assert "cannot write" in refused.err

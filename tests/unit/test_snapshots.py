@@ -4,6 +4,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from recallog.scanning.forms import forms_of
 from recallog.settings import Settings
 from recallog_projections.stores.checksums import checksum
 from recallog_schemas import limits
-from support.events import event, numbered, run
+from support.events import event, numbered, publish_in, run
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -190,6 +191,51 @@ def test_a_snapshot_that_was_left_by_an_interrupted_call_of_forget_is_deleted_by
 
     assert not run(work())
     assert not entries_in(tmp_path)
+
+
+def test_a_process_that_looks_at_an_old_event_goes_on_after_another_one_has_deleted_the_snapshots(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory, Memory.open(tmp_path) as other:
+            await memory.publish_many(numbered(limits.LOG_EVENTS_KEPT + 30))
+            await memory.long_term.retain("village", "baker", "Ann is ill.", entry_id="l-1")
+            old = (await memory.episodic("village", "baker", as_of="0:14")).memories[-1].event.id
+            before = await memory.around("village", "baker", old, entries_before=0, entries_after=3)
+            await other.long_term.forget("village", "baker", ["l-1"])
+            assert not snapshots_in(tmp_path)
+            after = await memory.around("village", "baker", old, entries_before=0, entries_after=3)
+            assert (after.anchor, after.after) == (before.anchor, before.after)
+
+    run(work())
+
+
+def test_a_past_that_cannot_be_saved_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECALLOG_LOCK_WAIT_SECONDS", "0.01")
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await texts(memory, "0:0")
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([said(f"later {number}") for number in range(EVENTS)])
+            with closing(sqlite3.connect(tmp_path / "views.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                assert len(await texts(memory, f"0:{EVENTS}")) == EVENTS + 1
+
+    publish_in(tmp_path, said("first"))
+    run(work())
+
+
+def test_a_process_that_moves_through_the_past_in_small_steps_saves_snapshots(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many(numbered(EVENTS))
+            for offset in range(0, EVENTS, 3):
+                assert len(await texts(memory, f"0:{offset}")) == offset + 1
+
+    run(work())
+    ends = [0, *snapshots_in(tmp_path), EVENTS]
+    assert max(end - start for start, end in pairwise(ends)) <= 20
 
 
 def entries_in(folder: Path) -> list[Any]:

@@ -52,7 +52,7 @@ class _Past:
     store: "MemoryStore | OverlayStore"
     generation: "Generation"
     records: int
-    """How many records of the space it has."""
+    """How many records of the space it has; after a snapshot, how many since that."""
     items: int
     """Its weight: its rows and log entries, and a fixed part for an empty one."""
 
@@ -154,11 +154,11 @@ class Pasts:
         from recallog_projections.stores.memory import MemoryStore
         from recallog_streams.projector import Projector
 
-        records, since = 0 if start is None else start.records, 0
+        records = 0 if start is None else start.records
 
         def count(batch: "ProcessedBatch") -> None:
-            nonlocal records, since
-            records, since = records + batch.records, since + batch.records
+            nonlocal records
+            records += batch.records
             if saved is None:
                 check_size(line.space, records)
 
@@ -176,10 +176,10 @@ class Pasts:
         size = limits.PAST_STEP_RECORDS if saved is None else views.snapshot_records
         for step in _steps(0 if start is None else start.until, until, size):
             await projector.catch_up(generation, step, progress)
-            if saved is not None and since < size:
+            if saved is not None and records < size:
                 continue
             if saved is not None and not isinstance(store, MemoryStore) and await saved.save(store):
-                since = 0
+                records = 0
             else:
                 self._steps.keep(line, _Past(step, store.copy(), generation, records, _items_of(store)))
         await projector.catch_up(generation, until, progress)

@@ -111,6 +111,8 @@ class QueryRouter:
                     return await query(await views.access.reading(partition, after, self._progress, end))
                 return await query(await views.access.in_memory(partition, space, cause, self._progress))
             except Rebuilding as error:
+                if space is not None:  # pasts of older events may begin from snapshots that are deleted
+                    self._pasts.drop(space)
                 seen, before = await views.access.progress_of_others(partition), seen
                 if not _has_advanced(before, seen):
                     tries_left -= 1

@@ -54,11 +54,13 @@ class SavedPast:
     async def save(self, store: OverlayStore) -> bool:
         """Write a snapshot of what `store` has, which then continues from it. False if that is not possible."""
         new = await store.checkpoint(self.generation)
-        if not self._can_write or new is None or await self.holds_erased(store):
+        if not self._can_write or new is None:
             return False
         try:
+            if await self.holds_erased(store):
+                return False
             written = await self.snapshots.write(self.generation, self.space, store.start, new, store.changes)
-        except StorageError as error:
+        except (StorageError, Rebuilding) as error:
             warn_once(
                 "storage",
                 ("snapshots", self.views.store.location),

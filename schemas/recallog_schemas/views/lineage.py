@@ -148,7 +148,7 @@ class Lineage(OfEvent):
         """What was asked for, then two trees: what it rests on, and what rests on it."""
         if not self.nodes:
             return "(nothing)"
-        unseen = [f"{each.relation} {each.id} (not an event that {self.agent} may see)" for each in self.unseen]
+        unseen = [one_line(f"{each.format()} (not an event that {self.agent} may see)") for each in self.unseen]
         parts: Mapping[str, list[str]] = {
             "rests on": [*self._tree(back=True), *unseen],
             "on it rest": self._tree(back=False),

@@ -219,6 +219,7 @@ class _Command:
             answer = answer.shorten(limit)
         if as_json:
             terminal.print_json_text(operation.to_json(answer).decode())
+            rendering.write_picture(answer, output.get("picture"))
         else:
             rendering.renderer(operation.answer)(_on_a_terminal(operation, answer), **output)
             rendering.note_rest(answer, limit)

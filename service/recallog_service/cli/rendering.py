@@ -88,6 +88,11 @@ def _around(view: "views.AroundView") -> None:
 
 def _lineage(view: "views.Lineage", *, picture: PictureFile = None) -> None:
     terminal.print_lines(view.format())
+    write_picture(view, picture)
+
+
+def write_picture(view: "views.Lineage", picture: Path | None = None) -> None:
+    """Write the picture that `--picture` asks for."""
     if picture is not None:
         from recallog_service import lineage_picture
 

@@ -20,6 +20,7 @@ from recallog_service.cli import event_ids
 from recallog_service.cli.parameters import name_parameter
 
 _DIGITS = 8
+_SHOWN_MATCHES = 5
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PART = re.compile(r"(?=.{4,35}$)-?[0-9a-f]+(-[0-9a-f]*)*")
 
@@ -58,7 +59,9 @@ def whole(text: str, known: Sequence[str], option: str) -> str:
     digits = {id_: id_.replace("-", "") for id_ in known if _UUID.fullmatch(id_)}
     matches = [id_ for id_, each in digits.items() if each.startswith(part) or each.endswith(part)]
     if len(matches) > 1:
-        raise InvalidArgument(f"{option}: {text!r} may be {', '.join(matches)}", path=option, rule="ambiguous")
+        shown, more = ", ".join(matches[:_SHOWN_MATCHES]), len(matches) - _SHOWN_MATCHES
+        rest = f" and {more:,} more" if more > 0 else ""
+        raise InvalidArgument(f"{option}: {text!r} may be {shown}{rest}", path=option, rule="ambiguous")
     return matches[0] if matches else text
 
 

@@ -130,11 +130,11 @@ class BeliefGraph(OfAgent, Bounded):
     edges: tuple[BeliefEdge, ...]
     """The edges, by the later belief, then by the earlier one, then by the subject."""
 
-    def fit(self) -> Self:
-        fitted = super().fit()
-        ids = {each.event.id for each in fitted.beliefs}
+    def shorten(self, count: int) -> Self:
+        shortened = super().shorten(count)
+        ids = {each.event.id for each in shortened.beliefs}
         edges = tuple(each for each in self.edges if {each.source, each.target} <= ids)
-        return fitted if len(edges) == len(self.edges) else fitted.model_copy(update={"edges": edges})
+        return shortened if len(edges) == len(self.edges) else shortened.model_copy(update={"edges": edges})
 
     def numbers(self) -> Mapping[str, int]:
         """By id of a belief: its number in `format`."""
