@@ -7,10 +7,10 @@ mark of another speaker (`SYSTEM:`), or a mark of a chat template. Each pattern 
 
 import re
 
-_FENCED = re.compile(
-    r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|```.*?(?:```|\Z)", re.DOTALL | re.MULTILINE
+_BLOCK = re.compile(
+    r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile("^[ \t]*[>\uff1e|].*$", re.MULTILINE)
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 _STYLES = frozenset({"b", "i", "u", "s", "em", "strong", "br", "p", "span"})
@@ -28,11 +28,9 @@ _QUOTATION = re.compile(
     + ")"
 )
 _SPEAKERS = (
-    "system|developer|assistant|operator|administrator|admin|tool|function|user|human|ai|"
-    "sistema|asistente|operador|administrador|herramienta|usuario|"
-    "entwickler|assistent|betreiber|werkzeug|nutzer|benutzer|"
-    "système|opérateur|administrateur|outil|utilisateur|"
-    "系统|系統|开发者|助手|管理员|操作员|工具|用户"
+    "system|developer|assistant|operator|administrator|admin|tool|function|user|human|ai|sistema|asistente|operador|"
+    "administrador|herramienta|usuario|entwickler|assistent|betreiber|werkzeug|nutzer|benutzer|système|opérateur|"
+    "administrateur|outil|utilisateur|系统|系統|开发者|助手|管理员|操作员|工具|用户"
 )
 _SORTS = (
     "message|prompt|note|override|result|output|mensaje|resultado|nachricht|hinweis|ergebnis|résultat|消息|提示|结果"
@@ -54,7 +52,7 @@ def own_words(text: str) -> str:
     """`text` without what its author quotes; "" if all of it is quoted."""
     text = "\n".join(text.splitlines())
     # A line break takes the place of what is left out: words on both sides of it never become one mark.
-    text = _QUOTED_LINE.sub("", _without_tags(_COMMENT.sub("\n", _FENCED.sub("\n", text))))
+    text = _QUOTED_LINE.sub("", _without_tags(_BLOCK.sub("\n", text)))
     text = _QUOTATION.sub("\n", text)
     other = _OTHER_DOCUMENT.search(text)
     return (text if other is None else text[: other.start()]).strip()

@@ -15,7 +15,6 @@ from recallog_schemas.invented_times import is_invented
 from recallog_schemas.kinds import Dates, SourceClass
 from recallog_schemas.kinds.trust import AGENT, is_untrusted
 from recallog_schemas.lazy_exports import document
-from recallog_schemas.shortening import cut
 
 if TYPE_CHECKING:
     import pandas
@@ -421,12 +420,6 @@ def one_line(text: str) -> str:
 def quote(text: str) -> str:
     """`text` in one line between marks that it does not contain: data, which no line of ours is."""
     return f"«{one_line(text).translate(_INNER_MARKS)}»"
-
-
-def cut_line(text: str, chars_max: int) -> str:
-    """`text` as `cut` shortens it. What `quote` returned still ends with its mark."""
-    is_cut_quotation = text.startswith("«") and text.endswith("»") and len(text) > chars_max
-    return f"{cut(text, chars_max - 1)}»" if is_cut_quotation else cut(text, chars_max)
 
 
 def indent_lines(text: str) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.prompt import limits as prompt_limits
-from recallog_schemas.views.base import cut_line
+from recallog_schemas.shortening import cut
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 
@@ -212,7 +212,7 @@ class Prompt:
                 if line in gone:
                     continue
                 chars = cut_to.get(line)
-                text = line.text if chars is None else cut_line(line.text, chars)
+                text = line.text if chars is None else _cut_line(line.text, chars)
                 offsets.update(() if line.offset is None else (line.offset,))
                 shortened += line in without_text or len(text) < len(line.text)
                 lead = f"{line.id} " if line.id else ""
@@ -222,3 +222,9 @@ class Prompt:
                 places.append((section.heading, end, end + len(written[-1])))
                 end += len(written[-1]) + len(_NEXT_SECTION)
         return PromptText(_NEXT_SECTION.join(written), dropped, shortened, offsets, places)
+
+
+def _cut_line(text: str, chars_max: int) -> str:
+    """`text` as `cut` shortens it. A quotation of data still ends with its mark."""
+    is_cut_quotation = text.startswith("«") and text.endswith("»") and len(text) > chars_max
+    return f"{cut(text, chars_max - 1)}»" if is_cut_quotation else cut(text, chars_max)

@@ -132,8 +132,7 @@ def _update_entry(row: EntryRow, record: Record) -> EntryRow:
     at = record.time
     if version != row.version or changed.get("type", row.type) != row.type:
         changed |= {"since": record.offset, "since_at": at}
-    after = msgspec.structs.replace(row, version=version, updated_at=at, **changed)
-    after = retaining.lower_to_stated(after, record.event.payload)
+    after = retaining.lower_to_stated(msgspec.structs.replace(row, version=version, updated_at=at, **changed), payload)
     known = retaining.class_of(row)
     return after if known in (None, retaining.class_of(after)) else retaining.lower_class(after, known)
 
