@@ -60,7 +60,7 @@ class SavedPast:
             if await self.holds_erased(store):
                 return False
             written = await self.snapshots.write(self.generation, self.space, store.start, new, store.changes)
-        except (StorageError, Rebuilding) as error:
+        except StorageError as error:
             warn_once(
                 "storage",
                 ("snapshots", self.views.store.location),
