@@ -97,12 +97,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return Groups(config, log)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores: that of the live tests waits for its servers more than half of its time."""
-    return (os.cpu_count() or 1) + 1
-
-
 class Groups(LoadScopeScheduling):
     """One process runs all live tests, since they share a Kafka and a Redis. One runs all tests of a file, since they
     may share what the file makes once. Those of `_ONE_BY_ONE` share nothing."""
