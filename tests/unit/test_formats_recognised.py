@@ -244,6 +244,11 @@ def test_no_bytes_raise_anything_but_a_documented_error(given_bytes: bytes, chos
     check(chosen, given_bytes)
 
 
+@pytest.mark.parametrize("session", ["", "# aider chat started at 2026-13-45 99:00:00\n\n#### Bread, please\n\nYes.\n"])
+def test_a_history_of_aider_without_sessions_or_with_an_impossible_time_is_read(session: str) -> None:
+    check(registry.find_format("aider"), session.encode())
+
+
 def check(chosen: Format, data: bytes) -> None:
     """Every item is an event, an error or a count; only documented errors are raised; reading again gives the same."""
     try:

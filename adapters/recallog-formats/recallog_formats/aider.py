@@ -36,13 +36,18 @@ def _read(source: Source, options: Options) -> ConversationFile:
         raise InvalidEvent(f"expected {_EXPECTED}", rule="format")
     conversations: list[FileConversation | InvalidEvent] = []
     left_out: list[str] = []
-    for (begin, time), end in zip(begins, [*(each for each, _ in begins[1:]), len(lines)], strict=True):
+    ends = [*(each for each, _ in begins), len(lines)][1:]
+    for (begin, time), end in zip(begins, ends, strict=True):
         parts = list(_messages(lines[begin + 1 : end], begin + 2))
         if not any(isinstance(message, dict) for _, message in parts):
             left_out += [message.type for _, message in parts if isinstance(message, LeftOutBlock)]
             continue
         messages, ordinals = [message for _, message in parts], [ordinal for ordinal, _ in parts]
-        began = datetime.fromisoformat(time).replace(tzinfo=UTC).isoformat()
+        try:
+            began = datetime.fromisoformat(time).replace(tzinfo=UTC).isoformat()
+        except ValueError:
+            conversations.append(InvalidEvent(f"line {begin + 1}: {time} is not a time", rule="datetime_parsing"))
+            continue
         fields = {"id": f"aider-{time}", "created_at": began}
         number = len(conversations) + 1
         conversations.append(FileConversation(number, fields, messages, ordinals, "line", Cast("aider")))
