@@ -100,9 +100,7 @@ class _Asker:
     "locomo", epilog="Example: recallog eval locomo locomo10.json realtalk.json --out today.json --against before.json"
 )
 def locomo_command(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of LoCoMo conversations with questions.")
-    ],
+    files: inputs.Files,
     home: Annotated[
         Path | None,
         typer.Option(
@@ -112,9 +110,7 @@ def locomo_command(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for all answers and figures.")] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="File of an earlier --out, compared question by question.")
-    ] = None,
+    against: inputs.Against = None,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="|".join(_DEFAULT_CHANNELS), help="Leave out this default channel; repeatable."),
@@ -144,13 +140,8 @@ def locomo_command(
             help="Also ask each question in another conversation, where nothing is close: how often is that said?",
         ),
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Number of questions of each file, spread evenly over it.")
-    ] = None,
-    index: Annotated[
-        str | None,
-        typer.Option(help="embedded, off, or the URL of a Qdrant server.", show_default="RECALLOG_INDEX"),
-    ] = None,
+    limit: inputs.Limit = None,
+    index: inputs.Index = None,
     as_json: Json = False,
 ) -> None:
     """Measure how much of the evidence of LoCoMo's questions is recalled.

@@ -4,12 +4,19 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from recallog import InvalidEvent, Settings
 from recallog_eval.locomo_questions import Question
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of LoCoMo conversations with questions.")]
+Against = Annotated[Path | None, typer.Option(help="File of an earlier --out, compared question by question.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Number of questions of each file, spread evenly over it.")]
+Index = Annotated[
+    str | None, typer.Option(help="embedded, off, or the URL of a Qdrant server.", show_default="RECALLOG_INDEX")
+]
 
 
 def read_file(file: Path) -> bytes:

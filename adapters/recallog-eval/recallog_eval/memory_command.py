@@ -45,9 +45,7 @@ class _CoverageInput:
 
 
 def memory_command(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of LoCoMo conversations with questions.")
-    ],
+    files: inputs.Files,
     set_to: Annotated[
         str | None,
         typer.Option(
@@ -58,16 +56,9 @@ def memory_command(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for all questions and figures.")] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="File of an earlier --out, compared question by question.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Number of questions of each file, spread evenly over it.")
-    ] = None,
-    index: Annotated[
-        str | None,
-        typer.Option(help="embedded, off, or the URL of a Qdrant server.", show_default="RECALLOG_INDEX"),
-    ] = None,
+    against: inputs.Against = None,
+    limit: inputs.Limit = None,
+    index: inputs.Index = None,
     as_json: Json = False,
 ) -> None:
     """Measure how much of the evidence of LoCoMo's questions the views of a memory show.

@@ -49,7 +49,8 @@ SCHEMA = """
         entries BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (line, name, space, owner, until)
     ) WITHOUT ROWID;
 """
-_LINE = "SELECT line.number FROM snapshot_spaces line JOIN generations ON generations.number = line.generation"
+_LINES = "snapshot_spaces line JOIN generations ON generations.number = line.generation"
+_LINE = f"SELECT line.number FROM {_LINES}"
 _ROW = "line, name, space, owner, key, until"
 _COMPRESSION = 1
 """The level of zlib: entries are JSON and shrink to a fifth; the next levels take twice the time for a tenth less."""
@@ -68,8 +69,7 @@ class SqliteSnapshots(Snapshots):
 
     async def spaces(self, generation: Generation) -> Sequence[str]:
         def work(connection: sqlite3.Connection) -> Sequence[str]:
-            sql = "SELECT space FROM snapshot_spaces line JOIN generations ON generations.number = line.generation"
-            found = connection.execute(f"{sql} WHERE id = ? ORDER BY space", (generation.id,))
+            found = connection.execute(f"SELECT space FROM {_LINES} WHERE id = ? ORDER BY space", (generation.id,))
             return [space for (space,) in found]
 
         return await self._file.run(lambda connection: work(connection) if exist(connection) else [])
