@@ -238,7 +238,9 @@ def _report_batch(processed: Callable[[ProcessedBatch], None], views: str, batch
 
 def adapter_settings(settings: Settings) -> plugins.AdapterSettings:
     """What the settings say to adapters."""
-    return plugins.AdapterSettings(settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry)
+    return plugins.AdapterSettings(
+        settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry, settings.create_ledger
+    )
 
 
 def ledger_at(url: str, settings: Settings, database: Database | None = None) -> Ledger:

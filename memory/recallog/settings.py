@@ -141,6 +141,9 @@ class Settings(BaseSettings):
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
     """How long to wait for a lock that another process holds. A question waits for one no longer than
     `deadline_seconds`, if that is less: it then folds in memory what the views lack."""
+    create_ledger: bool = True
+    """Whether a topic that does not exist is created. Off, a process whose topic is missing reports that: for clusters
+    whose topics are created by their operators. A worker never creates a topic again that it has used."""
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
     """How many of the newest events the views retain: of each agent, and of the shared events of each space. Salience
     scores at most this many. All processes of one folder need the same value; a higher one rebuilds the views."""

@@ -52,6 +52,8 @@ class AdapterSettings(NamedTuple):
     """How long a write waits for another process."""
     telemetry: bool = False
     """Whether OpenTelemetry spans are made."""
+    create_ledger: bool = True
+    """Whether a ledger that does not exist is created."""
 
     @property
     def question_wait_seconds(self) -> float:

@@ -108,6 +108,10 @@ class Role(mode.Service):
     async def work(self) -> None:
         """Work until `stopping` is set. An error ends the process."""
 
+    def _keep_name_free(self) -> None:
+        """From now on, do not create the ledger if it is gone: an operator who restores it finds its name free."""
+        self.settings = self.settings.model_copy(update={"create_ledger": False})
+
     def stop_work(self) -> None:
         """Ask the work to end."""
         self.stopping.set()
@@ -156,7 +160,8 @@ class Maintaining(Role):
                 if not failures and not isinstance(error, LedgerReplaced):
                     raise  # the settings name a ledger that these views were never built from
                 failures += 1
-                self.why = f"{error}. The worker waits until the views are deleted"
+                self._keep_name_free()
+                self.why = f"{error}. The worker waits until the ledger is restored or the views are deleted"
                 _log.warning("%s", self.why)
                 await self.stopping.pause(backoff(failures))
             finally:
@@ -294,6 +299,7 @@ class Reacting(Role):
         def start() -> None:
             nonlocal failures
             failures, self.why = 0, ""
+            self._keep_name_free()
 
         while not self.stopping:
             # Not entered by `async with`: this role answers, and nothing else in the background.

@@ -144,7 +144,10 @@ class LiveProjector:
     async def _join(self) -> None:
         await self._ledger.open()
         self._opened = self._opened or await self._ledger.manifest()
-        await self._source.start()
+        try:
+            await self._source.start()
+        except LedgerMismatch as error:
+            raise LedgerReplaced(str(error)) from error
         await self._check_manifest()  # the source has opened the ledger for itself
         self._report("")
 

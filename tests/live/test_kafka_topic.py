@@ -92,6 +92,27 @@ def test_an_error_about_too_few_brokers_says_what_to_add(kafka: str, topic: str)
     run(scenario())
 
 
+def test_a_missing_topic_is_not_created_where_that_is_off(kafka: str, topic: str) -> None:
+    address = KafkaAddress.parse(f"kafka://{kafka}/{topic}?replication=1&partitions=1")
+
+    async def scenario() -> None:
+        ledger, source = KafkaLedger(address, create=False), KafkaLedger(address).record_source("workers")
+        try:
+            for opening in (ledger.open, source.start):
+                with pytest.raises(LedgerMismatch, match="RECALLOG_CREATE_LEDGER"):
+                    await opening()
+        finally:
+            await source.stop()
+            await ledger.close()
+        async with administrator(kafka) as admin:
+            assert topic not in await admin.list_topics()
+            await create(kafka, topic, KEPT)
+        async with opened(kafka, topic) as ledger:
+            await ledger.append(numbered(1))
+
+    run(scenario())
+
+
 # Refused topics.
 
 

@@ -16,7 +16,7 @@ from recallog_projections.stores.store import Checkpoint, Generation, Outcome, S
 from recallog_projections.views import builtin
 from recallog_projections.views.activity import ActivityProjection
 from recallog_schemas import Event
-from recallog_schemas.errors import InvariantViolation, StorageError, StorageUnavailable
+from recallog_schemas.errors import InvariantViolation, LedgerMismatch, StorageError, StorageUnavailable
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Manifest
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -379,6 +379,20 @@ async def test_a_ledger_that_replaces_the_open_one_is_not_folded() -> None:
     assert isinstance(task.exception(), LedgerReplaced)
     assert world.store.committed == committed
     assert not world.feed.running
+
+
+@in_virtual_time
+async def test_a_ledger_that_is_gone_when_records_are_fetched_must_be_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+
+    async def find_nothing() -> None:
+        raise LedgerMismatch("the topic is gone")
+
+    monkeypatch.setattr(world.feed, "start", find_nothing)
+    with pytest.raises(LedgerReplaced, match="the topic is gone"):
+        await world.live.run()
 
 
 @in_virtual_time

@@ -78,7 +78,7 @@ class ConsumerGroupSource(RecordSource):
     async def start(self) -> None:
         self._next, self._lost = {}, set()
         self._connection = KafkaConnection(self._address, limits.PATIENT_SECONDS)
-        self._topic_id = (await Topics(self._connection).open()).id_bytes
+        self._topic_id = (await Topics(self._connection, create=False).open()).id_bytes
         consumer = AIOKafkaConsumer(
             group_id=self._group,
             enable_auto_commit=False,

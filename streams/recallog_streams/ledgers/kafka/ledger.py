@@ -47,14 +47,16 @@ class KafkaLedger(Ledger):
         batch_records: int = limits.READ_BATCH_RECORDS,
         deadline_seconds: float = limits.DEADLINE_SECONDS,
         tracing: Tracing | None = None,
+        create: bool = True,
     ) -> None:
-        """With `tracing`, a record's header `traceparent` names the span that has published it.
+        """With `tracing`, a record's header `traceparent` names the span that has published it. Without `create`, a
+        topic that does not exist is an error.
 
         Raises `SettingsError` if the certificates of `address` cannot be read.
         """
         self.address = address
         self._connection = KafkaConnection(address, deadline_seconds)
-        self._topics = Topics(self._connection)
+        self._topics = Topics(self._connection, create)
         self._reader = Reader(self._connection, self._topics, batch_records)
         self._writer = Writer(self._connection)
         self._tracing = tracing
@@ -66,7 +68,10 @@ class KafkaLedger(Ledger):
         return str(self.address)
 
     async def open(self) -> None:
-        """Connect, and create the topic if it does not exist. Raises `StorageForeign` if its settings lose history."""
+        """Connect, and create the topic if it does not exist.
+
+        Raises `StorageForeign` if its settings lose history, and `LedgerMismatch` if it must not be created.
+        """
         await self._topics.open()
 
     async def manifest(self) -> Manifest:
@@ -208,6 +213,7 @@ def open_ledger(url: str, settings: AdapterSettings) -> KafkaLedger:
         batch_records=limits.CLUSTER_BATCH_RECORDS,
         deadline_seconds=settings.deadline_seconds,
         tracing=Tracing() if settings.telemetry else None,
+        create=settings.create_ledger,
     )
 
 

@@ -46,9 +46,11 @@ class Topic:
 class Topics:
     """The topic as it was when the ledger was opened, and checks that it is still the same."""
 
-    def __init__(self, connection: KafkaConnection) -> None:
+    def __init__(self, connection: KafkaConnection, create: bool = True) -> None:
+        """With `create`, a topic that does not exist is created when it is opened."""
         self._connection = connection
         self._address = connection.address
+        self._may_create = create
         self._request: asyncio.Task[Topic] | None = None
         self.opened: Topic | None = None
         self.message_bytes = MESSAGE_BYTES
@@ -65,7 +67,7 @@ class Topics:
         """The topic as it was at the first call, which creates it if it does not exist.
 
         Raises `StorageForeign` if its settings lose history, and `LedgerMismatch` if its partitions are not those of
-        the address.
+        the address, or if it does not exist and must not be created.
         """
         self._connection.check_open()
         return self.opened or await self._share_work(self._open)
@@ -171,6 +173,11 @@ class Topics:
 
     async def _ready(self, client: KafkaClient) -> Topic:
         topic = await describe(client, self._address.topic)
+        if topic is None and not self._may_create:
+            raise LedgerMismatch(
+                f"the topic of {self._address} is gone, or was never created, and this process does not create it. "
+                "Restore it. A process that starts with RECALLOG_CREATE_LEDGER=true (the default) creates a new one"
+            )
         if topic is None:
             await _create(client, self._address)
             raise kafka.LeaderNotAvailableError  # repeated until the topic exists
