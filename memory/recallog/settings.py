@@ -77,7 +77,8 @@ class Settings(BaseSettings):
     """The ledger of a cluster: `kafka://host:9092/recallog.events?partitions=32&replication=3`. Needs `views` too. Its
     option `timeout_seconds` (30) is how long publishing waits for the cluster before its outcome is unknown."""
     views: str | None = None
-    """The store in which a cluster's workers maintain the views: `redis://host:6379/0`. Needs `ledger` too."""
+    """The store in which a cluster's workers maintain the views: `redis://host:6379/0`, or several that share the
+    partitions: `redis://a:6379,b:6379/0`. Needs `ledger` too."""
     seal: Policy = "subjects"
     """Which events are encrypted in the ledger, so that they can be erased: `subjects` (those with a subject, and those
     of entries), `all`, or `off`. What is sealed already is read with each."""

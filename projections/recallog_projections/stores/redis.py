@@ -120,6 +120,11 @@ class RedisStore(Store):
         """By partition: the error for readers, until its views can be read again."""
         self._waiting = 0
 
+    @property
+    def address(self) -> str:
+        """Host and port of the server, or the path of its socket."""
+        return self._server.address
+
     def _partition(self, partition: int) -> str:
         return f"{{{self._namespace}:{partition}}}:"
 
@@ -135,6 +140,11 @@ class RedisStore(Store):
         await self._server.command("DEL", f"{{{self._namespace}}}:manifest")
         for partition in partitions:
             await self.collect_garbage(partition)
+
+    async def manifest(self) -> bytes | None:
+        """The manifest that is stored; None if there is none, or if it is damaged."""
+        found: bytes | None = await self._server.command("GET", f"{{{self._namespace}}}:manifest")
+        return None if found is None else strip_checksum(found, _MANIFEST)
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         key, value = f"{{{self._namespace}}}:manifest", add_checksum(manifest, _MANIFEST)

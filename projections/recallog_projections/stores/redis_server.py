@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -47,6 +48,10 @@ _REFUSES_WRITES = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
 _Words = tuple[Any, ...]
 
 
+_PARTS = re.compile(r"(\w*://)?([^/?]*@)?([^/?]*)(.*)", re.DOTALL)
+"""Of a URL: the scheme, the account, the hosts, and the path with the query."""
+
+
 class Script:
     """A Lua script, called by its SHA-1 when the server has cached it.
 
@@ -74,6 +79,12 @@ def address_of(url: str) -> str:
     """Host and port, or the path of the socket, in the URL of a Redis. Raises `ValueError`."""
     parsed = urlsplit(url)
     return parsed.path if parsed.scheme == "unix" else f"{parsed.hostname or 'localhost'}:{parsed.port or 6379}"
+
+
+def split_servers(url: str) -> list[str]:
+    """The URLs of the servers that `url` names: `redis://user:password@a:6379,b:6379/0` names two."""
+    before, account, hosts, after = _PARTS.fullmatch(url).groups("")  # type: ignore[union-attr]
+    return [url] if before == "unix://" else [f"{before}{account}{host}{after}" for host in hosts.split(",")]
 
 
 def breaker_of(url: str, deadline_seconds: float = limits.DEADLINE_SECONDS) -> Breaker:

@@ -1,10 +1,16 @@
-"""Views, locks and keys in a Redis server. All clients of a server share one circuit breaker."""
+"""Views, locks and keys in Redis. All clients of a server share one circuit breaker.
+
+Of several servers, the first has the locks, the keys and the documents, and each has the views of its partitions.
+"""
 
 from collections.abc import Mapping
 
 from recallog_projections.plugins import AdapterSettings
 from recallog_projections.stores.redis import RedisStore
-from recallog_projections.stores.redis_server import RedisServer, breaker_of
+from recallog_projections.stores.redis_partitioned import PartitionedRedis
+from recallog_projections.stores.redis_server import RedisServer, breaker_of, split_servers
+from recallog_projections.stores.store import Store
+from recallog_schemas.errors import SettingsError
 from recallog_streams.databases.database import NAMESPACE, Database, Documents, Lock
 from recallog_streams.keys.redis import RedisKeys
 from recallog_streams.locks.redis import RedisLock
@@ -36,20 +42,26 @@ class RedisDocuments(Documents):
 
 
 class RedisDatabase(Database):
-    """The database at the URL of a Redis server."""
+    """The database at the URL of a Redis server, or of several: `redis://a:6379,b:6379/0`."""
 
     def __init__(self, url: str, settings: AdapterSettings) -> None:
-        self._url = url
-        self._breaker = breaker_of(url, settings.deadline_seconds)
+        self._urls = split_servers(url)
+        self._breakers = [breaker_of(each, settings.deadline_seconds) for each in self._urls]
+        if len({*self._urls}) < len(self._urls):
+            raise SettingsError("RECALLOG_VIEWS names a Redis server twice: name each server once")
 
-    def store(self, namespace: str) -> RedisStore:
-        return RedisStore(self._url, namespace=namespace, breaker=self._breaker)
+    def store(self, namespace: str) -> Store:
+        stores = [
+            RedisStore(url, namespace=namespace, breaker=breaker)
+            for url, breaker in zip(self._urls, self._breakers, strict=True)
+        ]
+        return stores[0] if len(stores) == 1 else PartitionedRedis(stores)
 
     def lock(self, name: str, wait_seconds: float) -> Lock:
-        return RedisLock(self._url, f"{NAMESPACE}:{name}", wait_seconds, self._breaker)
+        return RedisLock(self._urls[0], f"{NAMESPACE}:{name}", wait_seconds, self._breakers[0])
 
     def sealing_keys(self) -> RedisKeys:
-        return RedisKeys(self._url, namespace=NAMESPACE, breaker=self._breaker)
+        return RedisKeys(self._urls[0], namespace=NAMESPACE, breaker=self._breakers[0])
 
     def documents(self, name: str) -> RedisDocuments:
-        return RedisDocuments(RedisServer(self._url, self._breaker), f"{{{NAMESPACE}}}:{name}")
+        return RedisDocuments(RedisServer(self._urls[0], self._breakers[0]), f"{{{NAMESPACE}}}:{name}")
