@@ -272,40 +272,47 @@ async def _measure_all(cluster: Cluster, wanted: Sequence[Shape]) -> list[Run]:
 
 
 def _show(console: Console, costs: Costs, seen: Run, plans: Sequence[Plan]) -> None:
-    table = Table("used", "cost", title="costs", title_justify="left", box=box.SIMPLE_HEAD)
-    for used, found in costs.of.items():
-        unit, factor = ("µs", 1e6) if used.endswith("seconds") else ("bytes", 1.0)
-        shown = ", ".join(
-            f"{factor * cost:,.3g} {unit} for each of the {feature}" for feature, cost in found.items() if cost
-        )
-        table.add_row(used.replace("_", " "), shown)
-    console.print(table)
-    table = Table(
-        "used",
-        "predicted",
-        "measured",
-        "÷",
-        title="a run that was not fitted",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
+    _print(
+        console,
+        "costs",
+        ("used", "cost", "of each of the"),
+        [
+            (used, f"{1e6 * cost:,.3g} µs" if used.endswith("seconds") else f"{cost:,.3g} bytes", feature)
+            for used, found in costs.of.items()
+            for feature, cost in found.items()
+        ],
     )
-    for used, expected, measured in zip(Used._fields, costs.predict(seen.shape), seen.used, strict=True):
-        table.add_row(used.replace("_", " "), f"{expected:,.2f}", f"{measured:,.2f}", f"{expected / measured:.2f}")
-    console.print(table)
-    headings = ("events", "peak/s", "partitions", "workers", "Redis", "GiB", "disk GiB", "rebuild", "month")
-    table = Table(
-        *headings,
-        title="plans: GiB of views in all Redis; hours of a rebuild",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
+    expected = costs.predict(seen.shape)
+    _print(
+        console,
+        "a run that was not fitted",
+        ("used", "predicted", "measured", "÷"),
+        [
+            (used, f"{one:,.2f}", f"{other:,.2f}", f"{one / other:.2f}")
+            for used, one, other in zip(Used._fields, expected, seen.used, strict=True)
+        ],
     )
-    for each in plans:
-        hours = f"{each.rebuild_hours:,.1f} h"
-        sizes = (f"{each.redis_gib:,.1f}", f"{each.disk_gib:,.0f}")
-        counts = map(str, (each.partitions, each.workers, each.redis_servers))
-        table.add_row(
-            f"1e{math.log10(each.events):.0f}", f"{each.peak:,.0f}", *counts, *sizes, hours, f"{each.month:,.0f}"
-        )
+    _print(
+        console,
+        "plans",
+        ("events", "peak/s", "partitions", "workers", "Redis", "views GiB", "disk GiB", "rebuild h", "month"),
+        [
+            (
+                f"1e{math.log10(each.events):.0f}",
+                f"{each.peak:,.0f}",
+                *map(str, (each.partitions, each.workers, each.redis_servers)),
+                *(f"{value:,.1f}" for value in (each.redis_gib, each.disk_gib, each.rebuild_hours)),
+                f"{each.month:,.0f}",
+            )
+            for each in plans
+        ],
+    )
+
+
+def _print(console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*headings, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*(each.replace("_", " ") for each in row))
     console.print(table)
 
 
