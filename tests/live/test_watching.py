@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,12 +11,13 @@ import promql_parser
 import pytest
 
 from live.conftest import NewRedis, started_server
+from live.secured import terminating_tls
 from live.servers import Server, client_of, created_key
 from live.support import Cluster, wait_until
 from live.watchers import BlackboxExporter, NodeExporter, Prometheus, RedisExporter, Watcher
 from recallog_service.reacting.handler import FAILED
 from support import own_package, promql
-from support.certificates import Authority, Certificate
+from support.certificates import Authority
 from support.events import event
 
 pytestmark = pytest.mark.models("all")
@@ -37,31 +35,6 @@ def cluster(kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path) -> Iter
     redis = own_redis(settings={"maxmemory": "512mb"})
     with Cluster(kafka, topic, redis.url, tmp_path, python=python) as cluster:
         yield cluster
-
-
-@contextmanager
-def listening(certificate: Certificate) -> Iterator[str]:
-    """The address of a server with TLS that takes connections, and nothing more."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate.certificate, certificate.key)
-    loop = asyncio.new_event_loop()
-
-    async def start() -> asyncio.Server:
-        return await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-
-    server = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    async def close() -> None:
-        server.close()
-        await asyncio.sleep(0)
-
-    asyncio.run_coroutine_threadsafe(close(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 def test_prometheus_finds_everything_that_rules_and_panels_name(
@@ -88,7 +61,7 @@ def test_prometheus_finds_everything_that_rules_and_panels_name(
 
     blackbox = start(BlackboxExporter(tmp_path / "blackbox"))
     certificate = Authority.create(tmp_path / "certificates").sign("proxy", timedelta(days=9))
-    with listening(certificate) as tls:
+    with terminating_tls(certificate, server.url.removeprefix("http://")) as tls:
         targets = {
             "recallog-worker": f"127.0.0.1:{worker.port}",
             "recallog-server": server.url.removeprefix("http://"),
