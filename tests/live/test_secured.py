@@ -156,7 +156,9 @@ def test_a_role_without_one_of_its_rights_says_so(tmp_path: Path, pytestconfig: 
 
         services.allow()
         services.admin().execute_command("ACL", "SETUSER", "recallog-views", "-@write")
-        clusters["views"].worker().wait_until_red("denies its user a command")
+        ended = clusters["views"].worker()
+        assert ended.process.wait(SECONDS) != 0
+        assert "denies its user a command" in ended.log.read_text()
 
 
 def test_an_unknown_authority_and_a_wrong_password_are_refused(tmp_path: Path, pytestconfig: pytest.Config) -> None:
