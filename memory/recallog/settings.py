@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Settings(BaseSettings):
-    """Settings of one memory. Each can be given as an environment variable `RECALLOG_<NAME>`."""
+    """Settings of one memory. Each can be given as an environment variable `RECALLOG_<NAME>`, or in a file that
+    `RECALLOG_<NAME>_FILE` names, so that a secret is not in the environment."""
 
     @field_validator("*")
     @classmethod
@@ -40,6 +41,14 @@ class Settings(BaseSettings):
         return value
 
     model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def settings_customise_sources(cls, settings_cls: type[BaseSettings], *_: Any, **sources: Any) -> tuple[Any, ...]:
+        return sources["init_settings"], sources["env_settings"], cls._read_files
+
+    @classmethod
+    def _read_files(cls) -> dict[str, str]:
+        return {name: value for name in cls.model_fields if (value := read_file(variable_of(name))) is not None}
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:
@@ -175,6 +184,25 @@ class Settings(BaseSettings):
     model_answer: str | None = None
     """The model that answers `long_term.reflect`, if it is not that of `model`: a URL with a name, or `off` for the
     rule that quotes entries."""
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{Settings.model_config['env_prefix']}{name.upper()}"
+
+
+def read_file(variable: str) -> str | None:
+    """The text of the file that the environment variable `<variable>_FILE` names, without a line break at its end; None
+    if there is no such variable. Raises `SettingsError` if the file cannot be read, or if `variable` is set too."""
+    file = os.environ.get(f"{variable}_FILE")
+    if file is None:
+        return None
+    if variable in os.environ:
+        raise SettingsError(f"{variable} and {variable}_FILE are both set: unset one of them")
+    try:
+        return Path(file).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise SettingsError(f"{variable}_FILE: {file} cannot be read: {error}") from None
 
 
 def _folder(home: object) -> Path:

@@ -1,46 +1,37 @@
-"""The log of the servers: a JSON document a line, with the id of the request and nothing that was sent or answered."""
+"""The log of a process: a JSON document a line on stderr; of a server, with the id of each request and nothing that was
+sent or answered."""
 
-import json
 import logging
-import sys
-import traceback
-from datetime import UTC, datetime
+import logging.config
+from collections.abc import Mapping
 from typing import Any
 
+from recallog.json_lines import FIELDS, JsonLines, describe_error
 from recallog_schemas.errors import InvariantViolation
 
 _log = logging.getLogger("recallog.http")
 
-FIELDS = "recallog_fields"
-"""The attribute of a log record with further fields of its line."""
-
-
-class JsonLines(logging.Formatter):
-    """Formats a log record as one JSON document.
-
-    An error gives its class and where it was raised. Its message, and further lines of the record, such as those in
-    which asyncio shows a task, may quote what agents have said, and are left out.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        message = record.getMessage().partition("\n")[0]
-        line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": message}
-        error = record.exc_info[1] if record.exc_info else None
-        raised = {} if error is None else _describe_error(error)
-        return json.dumps({**line, **raised, **getattr(record, FIELDS, {})}, default=str)
+CONFIGURATION: Mapping[str, Any] = {
+    "formatters": {"json": {"()": JsonLines}},
+    "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "json"}},
+    # Their lines have URLs, with the names of spaces and agents.
+    "loggers": {name: {"level": "WARNING"} for name in ("httpx", "httpcore")},
+}
+"""What the logs of all processes have in common, as `logging.config` takes it."""
 
 
 def to_stderr(level: str) -> None:
     """Write the log of this process to stderr, from `level` on, but no details of libraries: some show what is sent."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    root = logging.getLogger()
-    logging.getLogger("recallog").setLevel(root.level)
-    root.setLevel(max(root.level, logging.INFO))
-    for name in ("httpx", "httpcore"):  # their lines have URLs, with the names of spaces and agents
-        logging.getLogger(name).setLevel(logging.WARNING)
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.config.dictConfig(
+        {
+            **CONFIGURATION,
+            "version": 1,
+            "disable_existing_loggers": False,
+            "root": {"level": max(number, logging.INFO), "handlers": ["default"]},
+        }
+    )
+    logging.getLogger("recallog").setLevel(number)
 
 
 def request(message: str, **fields: Any) -> None:
@@ -55,13 +46,5 @@ def event(message: str, **fields: Any) -> None:
 
 def defect(error: BaseException, request_id: str) -> InvariantViolation:
     """Log where an unexpected error was raised, and return the message for the client."""
-    _log.error(
-        "a request failed because of a defect", extra={FIELDS: {"request": request_id, **_describe_error(error)}}
-    )
+    _log.error("a request failed because of a defect", extra={FIELDS: {"request": request_id, **describe_error(error)}})
     return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")
-
-
-def _describe_error(error: BaseException) -> dict[str, Any]:
-    """The class of an error, and the places from its caller to where it was raised."""
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    return {"error": type(error).__name__, "frames": frames}

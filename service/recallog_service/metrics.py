@@ -20,12 +20,20 @@ class ExposedRole(Protocol):
         """Its live projectors, each with the name of its views."""
 
     @property
-    def unanswered(self) -> Mapping[int, int]:
-        """By partition: how many triggers that it has published are not answered yet."""
+    def unanswered(self) -> Mapping[int, Sequence[float]]:
+        """By partition: for how many seconds each trigger that it has published has not been answered."""
 
     @property
     def answering(self) -> int:
         """How many triggers it is answering."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why it makes no progress, and what is wrong with the ledger."""
+
+    @property
+    def ledger_problems(self) -> Sequence[str]:
+        """Those of its problems that are about the ledger."""
 
 
 # From an answer by a rule to one of a slow model after repeats.
@@ -71,6 +79,12 @@ class WorkerMetrics:
             ["partition"],
             registry=self._registry,
         )
+        self._waiting = Gauge(
+            "recallog_trigger_wait_seconds",
+            "Seconds since the oldest unanswered trigger was published for the first time.",
+            ["partition"],
+            registry=self._registry,
+        )
         self._reactions = Counter(
             "recallog_reactions",
             "Messages that agents handled, by outcome.",
@@ -86,6 +100,9 @@ class WorkerMetrics:
         )
         self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
         self._ticks = Counter("recallog_ticks", "Silent spaces in which time passed.", registry=self._registry)
+        self._problems = Gauge(
+            "recallog_problems", "Problems that /health names, by what has them.", ["of"], registry=self._registry
+        )
 
     def count_batch(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""
@@ -111,11 +128,15 @@ class WorkerMetrics:
 
     def expose(self, roles: Sequence[ExposedRole]) -> bytes:
         """The metrics in Prometheus' text format. Lag and dead letters cover the partitions assigned to this worker."""
-        for gauge in (self._lag, self._dead_letters, self._states, self._unanswered):
+        for gauge in (self._lag, self._dead_letters, self._states, self._unanswered, self._waiting):
             gauge.clear()
         self._answering.set(sum(role.answering for role in roles))
-        for partition, unanswered in (item for role in roles for item in role.unanswered.items()):
-            self._unanswered.labels(partition).set(unanswered)
+        of_ledger = {problem for role in roles for problem in role.ledger_problems}
+        self._problems.labels("ledger").set(len(of_ledger))
+        self._problems.labels("worker").set(len({each for role in roles for each in role.problems} - of_ledger))
+        for partition, waits in (item for role in roles for item in role.unanswered.items()):
+            self._unanswered.labels(partition).set(len(waits))
+            self._waiting.labels(partition).set(max(waits, default=0.0))
         for views, live in (each for role in roles for each in role.lives):
             for state in TaskState:
                 self._states.labels(views, state.value).set(sum(task.state is state for task in live.tasks))

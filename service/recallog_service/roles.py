@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 from abc import abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -95,8 +95,8 @@ class Role(mode.Service):
         return list(dict.fromkeys(str(fault) for _, live in self.lives for fault in live.faults if fault.severe))
 
     @property
-    def unanswered(self) -> Mapping[int, int]:
-        """By partition: how many triggers that this role has published are not answered yet."""
+    def unanswered(self) -> Mapping[int, Sequence[float]]:
+        """By partition: for how many seconds each trigger that this role has published has not been answered."""
         return {}
 
     @property
@@ -210,10 +210,10 @@ class Projecting(Maintaining):
         return [*super().problems, *of_triggers]
 
     @property
-    def unanswered(self) -> Mapping[int, int]:
-        found = Counter[int]()
-        for publisher in self._publishers:
-            found.update(publisher.unanswered)
+    def unanswered(self) -> Mapping[int, Sequence[float]]:
+        found = defaultdict[int, list[float]](list)
+        for partition, waits in (item for publisher in self._publishers for item in publisher.unanswered.items()):
+            found[partition] += waits
         return found
 
     def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:

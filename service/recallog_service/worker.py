@@ -20,8 +20,10 @@ from recallog import Settings, loading
 from recallog.reactors.reactor import Reactor
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import SettingsError
+from recallog_service import logs
 from recallog_service.metrics import WorkerMetrics
 from recallog_service.roles import Indexing, Own, Projecting, Reacting, Role
+from recallog_streams.partition_task import TaskState
 
 ROLES: Mapping[str, type[Role]] = {"views": Projecting, "index": Indexing, "reactors": Reacting}
 """By name: what a worker can do."""
@@ -72,6 +74,7 @@ def build(
         topic_disable_leader=True,
         Supervisor=mode.CrashingSupervisor,
         worker_redirect_stdouts=False,
+        logging_config={"merge": True, **logs.CONFIGURATION},
     )
     # Its lines about groups are of no use to an operator; `client_log` limits its warnings.
     logging.getLogger(_CLIENT).setLevel(logging.WARNING)
@@ -87,6 +90,15 @@ def build(
         async def get(self, request: Request) -> Response:
             answer = health(roles)
             return self.json(answer, status=200 if answer["healthy"] else 503)
+
+    @app.page("/readyz")
+    class ReadyPage(View):
+        """Whether the views of all partitions of this worker are live. A deployment waits for it."""
+
+        async def get(self, request: Request) -> Response:
+            answer = health(roles)
+            ready = answer["healthy"] and all(each["state"] == TaskState.LIVE.value for each in answer["partitions"])
+            return self.json({"ready": ready}, status=200 if ready else 503)
 
     @app.page("/metrics")
     class MetricsPage(View):

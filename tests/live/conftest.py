@@ -54,7 +54,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         with _kafka_container() as bootstrap:
             yield bootstrap
     else:
-        server = _started(LocalKafka(tmp_path_factory.mktemp("kafka"), short_lived=True), request.config)
+        server = started_server(LocalKafka(tmp_path_factory.mktemp("kafka"), short_lived=True), request.config)
         yield server.bootstrap
         server.stop()
 
@@ -68,7 +68,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
         with _redis_container() as url:
             yield url
     else:
-        server = _started(LocalRedis(tmp_path_factory.mktemp("redis")), request.config)
+        server = started_server(LocalRedis(tmp_path_factory.mktemp("redis")), request.config)
         yield server.url
         server.stop()
 
@@ -81,7 +81,7 @@ def own_kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
         def start(*, settings: dict[str, str] | None = None) -> LocalKafka:
             folder = tmp_path_factory.mktemp("own-kafka")
-            server = _started(LocalKafka(folder, settings=settings, short_lived=True), request.config)
+            server = started_server(LocalKafka(folder, settings=settings, short_lived=True), request.config)
             running.callback(server.kill)  # its data is discarded, so a clean stop is not needed
             return server
 
@@ -98,7 +98,9 @@ def own_redis(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
             *, fsync: Fsync = "always", snapshots: bool = False, settings: dict[str, str] | None = None
         ) -> LocalRedis:
             folder = tmp_path_factory.mktemp("own-redis")
-            server = _started(LocalRedis(folder, fsync=fsync, snapshots=snapshots, settings=settings), request.config)
+            server = started_server(
+                LocalRedis(folder, fsync=fsync, snapshots=snapshots, settings=settings), request.config
+            )
             running.callback(server.kill)
             return server
 
@@ -175,7 +177,8 @@ def _redis_container() -> Iterator[str]:
         yield f"redis://{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
 
 
-def _started(server: Server, config: pytest.Config) -> Server:
+def started_server(server: Server, config: pytest.Config) -> Server:
+    """Start a server. If a program is missing, the test is skipped, and with CI=true it fails."""
     missing = ""
     try:
         server.start()

@@ -75,10 +75,10 @@ class Worker:
                 stderr=subprocess.STDOUT,
             )
 
-    def health(self) -> dict[str, Any]:
+    def health(self, path: str = "/health") -> dict[str, Any]:
         """The answer of /health with its `status`; empty if there is no answer."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
                 return {"status": answer.status, **json.load(answer)}
         except urllib.error.HTTPError as error:
             with error:

@@ -1,5 +1,6 @@
 """The worker process: its start, its web server, and its end."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -42,10 +43,13 @@ def test_fausts_own_command_starts_it_with_health_and_metrics_and_an_unexpected_
         wait_until(lambda: crashing.partitions() and worker.partitions(), "both have partitions")
         cluster.publish_only([each for space in range(24) for each in numbered(2, space=f"space-{space}")])
         assert crashing.process.wait(60) not in (0, None)
-        assert "RuntimeError" in crashing.log.read_text()
-        assert "a defect" in crashing.log.read_text()
+        lines = [json.loads(line) for line in crashing.log.read_text().splitlines() if line.startswith("{")]
+        assert ("critical", "this worker ends: a defect", "RuntimeError") in {
+            (line["level"], line["message"], line.get("error")) for line in lines
+        }
 
         worker.wait_until_live()
+        assert worker.health("/readyz") == {"status": 200, "ready": True}
         cluster.assert_views_are_the_fold(48)
         cluster.publish(numbered(5))
         health = worker.health()
@@ -68,3 +72,14 @@ def test_a_worker_without_a_cluster_names_the_missing_settings(tmp_path: Path) -
     )
     assert done.returncode == 2
     assert "set RECALLOG_LEDGER and RECALLOG_VIEWS" in " ".join(done.stderr.split())
+
+
+def test_a_worker_is_ready_when_the_views_of_its_partitions_are_live(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    redis = own_redis()
+    with Cluster(kafka, topic, redis.url, tmp_path) as cluster:
+        worker = cluster.live_worker()
+        redis.stop()
+        worker.wait_until_red("Redis")
+        assert worker.health("/readyz") == {"status": 503, "ready": False}

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from recallog import Settings
+from recallog.reactors.model_settings import endpoint_of
+from recallog.settings import read_file
+from recallog_schemas.errors import SettingsError
 from support.cli import Result, recallog
 
 SECRETS = {
@@ -59,3 +62,44 @@ def test_a_variable_that_is_not_a_setting_is_named_with_the_one_that_was_meant()
 def test_a_folder_that_the_environment_names_is_not_shown_as_an_option(tmp_path: Path) -> None:
     found = shown(recallog("settings", "--json", RECALLOG_HOME=str(tmp_path))).json["settings"]
     assert {"setting": "home", "value": str(tmp_path), "source": "RECALLOG_HOME"} in found
+
+
+def test_a_setting_may_be_in_a_file_and_its_value_is_hidden_there_too(tmp_path: Path) -> None:
+    for name, secret in SECRETS.items():
+        (tmp_path / name).write_text(f"{secret}\n")
+    files = {f"{name}_FILE": str(tmp_path / name) for name in SECRETS}
+    result = shown(recallog("settings", "--json", "--changed", **files))
+    assert "hidden" not in result.out
+    sources = {each["source"] for each in result.json["settings"] if each["source"].endswith("_FILE")}
+    assert sources == set(files)
+
+
+@pytest.mark.parametrize("name", [*Settings.model_fields])
+def test_each_setting_is_read_from_the_file_that_its_variable_names(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = f"RECALLOG_{name.upper()}"
+    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(f"{variable}_FILE", str(tmp_path / "absent"))
+    with pytest.raises(SettingsError, match=f"{variable}_FILE: .*absent cannot be read"):
+        Settings.valid()
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(SettingsError, match=f"{variable} and {variable}_FILE are both set"):
+        Settings.valid()
+
+
+def test_a_file_is_read_without_the_line_break_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model").write_text("http://host/v1#name\r\n")
+    monkeypatch.setenv("RECALLOG_MODEL_FILE", str(tmp_path / "model"))
+    assert Settings.valid().model == "http://host/v1#name"
+    assert Settings.valid(model="http://other/v1#name").model == "http://other/v1#name"
+
+
+def test_the_key_of_another_model_may_be_in_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("sk-other\n")
+    monkeypatch.setenv("OTHER_KEY_FILE", str(tmp_path / "key"))
+    assert read_file("OTHER_KEY") == "sk-other"
+    endpoint_of(Settings.valid(), "https://host/v1?api_key_variable=OTHER_KEY#name")
+    (tmp_path / "key").unlink()
+    with pytest.raises(SettingsError, match="OTHER_KEY_FILE"):
+        endpoint_of(Settings.valid(), "https://host/v1?api_key_variable=OTHER_KEY#name")

@@ -42,10 +42,10 @@ def test_a_name_follows_the_conventions_and_is_in_its_page(page: str, family: An
     shown = f"{family.name}_total" if family.type == "counter" else family.name
     if family.type == "histogram":
         assert family.name.endswith("_seconds")
-    assert f"`{shown}`" in (DOCS / page).read_text()
+    assert any(f"`{shown}`" in (DOCS / each).read_text() for each in (page, "watching.md"))
     assert {label for sample in family.samples for label in sample.labels} <= {
         *("method", "route", "status", "le"),
-        *("partition", "views", "state", "outcome", "kind", "repeated"),
+        *("partition", "views", "state", "outcome", "kind", "repeated", "of"),
     }
 
 

@@ -134,11 +134,11 @@ def test_each_trigger_is_sent_once_and_not_again_after_its_answer() -> None:
             await asyncio.sleep(1.0)
         assert len(world.names) == 5
         assert set(world.names) == await world.due()
-        assert world.publisher.unanswered == {0: 5}
+        assert len(world.publisher.unanswered[0]) == 5
         await world.ledger.append([answer_to(id_) for id_ in world.names])
         await asyncio.sleep(10 * AGAIN_SECONDS)
         assert len(world.names) == 5
-        assert world.publisher.unanswered == {0: 0}
+        assert world.publisher.unanswered == {0: []}
         assert world.counts == {False: 5, True: 0}
 
     in_world(work)
@@ -168,6 +168,16 @@ def test_an_unanswered_trigger_is_sent_again_and_the_pauses_do_not_grow() -> Non
         await asyncio.sleep(AGAIN_SECONDS + 1.0)
         assert len(world.names) == sent + 1
         assert set(world.names) == await world.due()
+
+    in_world(work, *erasing("e"))
+
+
+def test_a_trigger_waits_from_when_it_was_first_sent_however_often_it_is_sent_again() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(5 * AGAIN_SECONDS)
+        assert len(world.names) > 1
+        (waited,) = world.publisher.unanswered[0]
+        assert 4.9 * AGAIN_SECONDS < waited <= 5 * AGAIN_SECONDS
 
     in_world(work, *erasing("e"))
 
@@ -233,7 +243,7 @@ def test_a_trigger_that_is_not_due_any_more_is_forgotten_without_its_answer() ->
         await asyncio.sleep(10 * AGAIN_SECONDS)
         assert await world.due() == set()
         assert len(world.names) == 1
-        assert world.publisher.unanswered == {0: 0}
+        assert world.publisher.unanswered == {0: []}
 
     wants = event("agent.configured", agent="baker", payload={"reflection_threshold": 2})
     in_world(work, wants, *(event("world.observed", agent="narrator") for _ in range(2)))

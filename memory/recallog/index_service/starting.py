@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from recallog import layout
+from recallog.json_lines import JsonLines
 
 ALIVE_SECONDS = 0.25
 """How often a service that starts shows that it is alive."""
@@ -43,7 +44,8 @@ def main() -> None:
     line = _line(0)
     home = Path(json.loads(line)["home"])
     private_files.make_folder(home / layout.INDEX)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.INFO, handlers=[handler := logging.StreamHandler()])
+    handler.setFormatter(JsonLines())
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
         with private_files.hold_lock(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:

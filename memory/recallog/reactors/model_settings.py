@@ -1,22 +1,19 @@
 """The chat model that the settings name for a use."""
 
 import os
-from typing import TYPE_CHECKING
 
 import httpx
 
 from recallog.reactors.chat_endpoint import TIMEOUT_SECONDS, ChatEndpoint
+from recallog.settings import Settings, read_file
 from recallog_schemas.errors import ModelMisconfigured
-
-if TYPE_CHECKING:
-    from recallog.settings import Settings
 
 OFF = "off"
 _TIMEOUT = "timeout_seconds"
 _KEY_VARIABLE = "api_key_variable"
 
 
-def named_model(settings: "Settings | None", use: str) -> str | None:
+def named_model(settings: Settings | None, use: str) -> str | None:
     """The URL of the model for a use, as the settings name it; None if a rule answers instead."""
     if settings is None:
         return None
@@ -25,7 +22,7 @@ def named_model(settings: "Settings | None", use: str) -> str | None:
     return None if url == OFF else url
 
 
-def endpoint_of(settings: "Settings", url: str) -> ChatEndpoint:
+def endpoint_of(settings: Settings, url: str) -> ChatEndpoint:
     """The endpoint that a setting names: `https://host/v1?timeout_seconds=60#model`. Raises `ModelMisconfigured`."""
     address = _parse_url(url)
     options = address.params
@@ -43,11 +40,11 @@ def _parse_url(url: str | None) -> httpx.URL:
         return httpx.URL()
 
 
-def _key(settings: "Settings", address: httpx.URL, variable: str | None) -> str | None:
+def _key(settings: Settings, address: httpx.URL, variable: str | None) -> str | None:
     if variable is not None:
-        if variable not in os.environ:
+        if (key := os.environ.get(variable, read_file(variable))) is None:
             raise ModelMisconfigured(f"{_KEY_VARIABLE}={variable}: there is no such environment variable")
-        return os.environ[variable]
+        return key
     if settings.model_api_key is None:
         return None
     if settings.model is None:

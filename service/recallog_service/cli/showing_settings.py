@@ -10,6 +10,7 @@ import typer
 from pydantic import SecretStr
 
 from recallog import Settings
+from recallog.settings import variable_of
 from recallog_service.cli import console, panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
@@ -51,7 +52,7 @@ def settings_command(
 
 def _rows(home: Any) -> list[dict[str, Any]]:
     settings = terminal.settings(home)
-    given = home is not None and str(home) != os.environ.get(_variable("home"))
+    given = home is not None and str(home) != os.environ.get(variable_of("home"))
     return [
         {"setting": name, "value": _show_value(getattr(settings, name)), "source": _source(name, given=given)}
         for name in type(settings).model_fields
@@ -61,12 +62,13 @@ def _rows(home: Any) -> list[dict[str, Any]]:
 def _source(name: str, *, given: bool) -> str:
     if name == "home" and given:
         return "--home"
-    variable = _variable(name)
-    return variable if variable in {each.upper() for each in os.environ} else "default"
+    given_as = {each.upper() for each in os.environ}.intersection(_variables(name))
+    return given_as.pop() if given_as else "default"
 
 
-def _variable(name: str) -> str:
-    return f"{Settings.model_config['env_prefix']}{name.upper()}"
+def _variables(name: str) -> tuple[str, str]:
+    """Those that give a setting: with its value, and with the name of a file that has it."""
+    return variable_of(name), f"{variable_of(name)}_FILE"
 
 
 def _show_value(value: Any) -> str:
@@ -82,7 +84,7 @@ def _show_value(value: Any) -> str:
 
 def _unknown() -> Mapping[str, str | None]:
     """The variables that no program reads, each with the setting that was probably meant."""
-    known = [_variable(name) for name in Settings.model_fields]
+    known = [variable for name in Settings.model_fields for variable in _variables(name)]
     named = sorted(name for name in os.environ if name.startswith("RECALLOG_"))
     return {
         name: next(iter(get_close_matches(name, known, 1)), None)

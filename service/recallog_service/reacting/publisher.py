@@ -74,6 +74,8 @@ class _Sent:
     """When it was last sent."""
     look_at: float
     """When it may have to be sent again."""
+    first_at: float
+    """When it was first sent."""
 
 
 @dataclass(slots=True)
@@ -166,9 +168,13 @@ class TriggerPublisher:
         live.on_commit(self._commit)
 
     @property
-    def unanswered(self) -> dict[int, int]:
-        """By partition: how many triggers were sent and are not answered yet."""
-        return {partition: len(watched.sent) for partition, watched in self._watched.items()}
+    def unanswered(self) -> dict[int, list[float]]:
+        """By partition: for how many seconds each trigger that was sent has not been answered."""
+        now = self._now()
+        return {
+            partition: [now - sent.first_at for sent in watched.sent.values()]
+            for partition, watched in self._watched.items()
+        }
 
     def _commit(self, batch: Batch) -> None:
         """The views of a live partition contain `batch`."""
@@ -327,7 +333,7 @@ class TriggerPublisher:
         # Noted before they are sent: the answer may be committed before the broker has acknowledged the message.
         for row in new:
             message = Doorbell(row.space, row.agent, row.trigger)
-            watched.sent[row.trigger] = _Sent(message, row.kind, now, now + AGAIN_SECONDS)
+            watched.sent[row.trigger] = _Sent(message, row.kind, now, now + AGAIN_SECONDS, now)
             watched.of_kind[row.kind] += 1
         try:
             await self._queue.send([watched.sent[row.trigger].message for row in new])
