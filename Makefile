@@ -171,7 +171,7 @@ eval: install ## measure recall on questions with known answers: make eval FILE=
 	@touch $@
 
 docs: .venv-docs/.installed ## write the documentation site to build/site; a link that leads nowhere is an error
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
 
 clean: ## remove everything that the targets have created
 	rm -rf tests/browser/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build
