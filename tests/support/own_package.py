@@ -1,4 +1,4 @@
-"""Packages that are built and installed into a venv of their own, such as the memory model of docs/extending/memory-model.md."""
+"""Packages that are built and installed into a venv of their own, such as the memory model of the guide."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The tables of docs/privacy.md and docs/privacy/operations.md are true: each row, for each agent, in every operation that shows events."""
+"""The tables of the pages on privacy are true: each row, for each agent, in every operation that shows events."""
 
 import json
 import re
