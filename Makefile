@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-apart without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters venvs check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test test-all test-apart without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters venvs check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,7 +114,7 @@ test-browser: .venv-browser/.installed ## run the tests of the console in a real
 screenshots: .venv-browser/.installed ## make the screenshots of the console in docs/images
 	@PYTHONPATH=tools .venv-browser/bin/python -m recallog_tools.screenshots
 
-venvs: .venv-st/.installed .venv-browser/.installed $(VENVS)/types/.installed $(FRAMEWORKS:adapters/%=$(VENVS)/%/.installed) ## create the venvs of all tests that need one of their own
+venvs: .venv-st/.installed .venv-browser/.installed .venv-docs/.installed $(VENVS)/types/.installed $(FRAMEWORKS:adapters/%=$(VENVS)/%/.installed) ## create the venvs of all tests that need one of their own
 
 check: install ## lint, types, layers and words
 	$(BIN)/ruff check .
@@ -164,6 +164,15 @@ eval: install ## measure recall on questions with known answers: make eval FILE=
 	@test -n "$(FILE)$(WEAK)" || { echo "FILE is missing. Example: make eval FILE=locomo.json" >&2; exit 2; }
 	@$(if $(WEAK),$(BIN)/recallog eval weak tests/data/answerable-questions.json,$(BIN)/recallog eval $(if $(MEMORY),memory,locomo) $(FILE)) $(ARGS)
 
+.venv-docs/.installed: docs/requirements.txt
+	$(call MAKE_VENV,$(@D))
+	@echo '*' > $(@D)/.gitignore
+	$(call PIP_INSTALL,$(@D)) --requirement docs/requirements.txt
+	@touch $@
+
+docs: .venv-docs/.installed ## write the documentation site to build/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
+
 clean: ## remove everything that the targets have created
 	rm -rf tests/browser/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build
-	rm -rf .venv .venv-st .venv-adapters .venv-browser .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-st .venv-adapters .venv-browser .venv-docs .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

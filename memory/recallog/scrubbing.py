@@ -1,8 +1,8 @@
 """Scrubbing: secrets, e-mail addresses, phone numbers and card numbers are replaced in what enters a memory.
 
 Keys and tokens are recognised by the shapes that their issuers publish, and by the names that they are given in
-configuration (`AWS_SECRET_ACCESS_KEY=`); card numbers by their issuers' prefixes and their check digit. docs/privacy.md
-says how many are found, and how many other texts are taken for one.
+configuration (`AWS_SECRET_ACCESS_KEY=`); card numbers by their issuers' prefixes and their check digit.
+docs/privacy/scrubbing.md says how many are found, and how many other texts are taken for one.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The memory model of docs/extending.md on a cluster: workers with the package maintain its views and its documents."""
+"""The memory model of the guide on a cluster: workers with the package maintain its views and its documents."""
 
 import json
 import os

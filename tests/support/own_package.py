@@ -1,4 +1,4 @@
-"""Packages that are built and installed into a venv of their own, such as the memory model of docs/extending.md."""
+"""Packages that are built and installed into a venv of their own, such as the memory model of the guide."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support import shared_engine
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text().partition("## A memory model")[2]
+GUIDE = (Path(__file__).parents[2] / "docs" / "extending" / "memory-model.md").read_text()
 PROJECT = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)[0]
 MODULE = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[0]
 

@@ -84,8 +84,8 @@ def test_the_commands_of_the_readme_continue_its_example_and_print_what_it_says(
 
 
 @pytest.mark.models("all")
-def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path) -> None:
-    programs, printed = blocks("docs/privacy.md", "python"), blocks("docs/privacy.md", "text")
+def test_each_program_of_the_page_on_several_users_prints_what_it_says(tmp_path: Path) -> None:
+    programs, printed = blocks("docs/privacy/sharing.md", "python"), blocks("docs/privacy/sharing.md", "text")
     assert [run_python(program, tmp_path) for program in programs] == printed
     assert len(programs) == 2
 
@@ -94,12 +94,22 @@ def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path)
 @pytest.mark.parametrize(
     "guide",
     [
-        "docs/long-term-memory.md",
-        "docs/facts.md",
-        "docs/tiers.md",
+        "docs/consensus.md",
         "docs/conversations.md",
+        "docs/facts.md",
         "docs/filters.md",
+        "docs/long-term-memory.md",
+        "docs/long-term-memory/automatic.md",
+        "docs/stream.md",
+        "docs/tiers.md",
+        "docs/tiers/debate.md",
         "docs/trust.md",
+        "docs/tutorials/chatbot.md",
+        "docs/tutorials/coding-agent.md",
+        "docs/tutorials/many-users.md",
+        "docs/tutorials/simulation.md",
+        "docs/working-memory.md",
+        "docs/workspace.md",
     ],
 )
 def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp_path: Path) -> None:
@@ -273,10 +283,11 @@ def events_in(stream: str) -> str:
     return subprocess.run(["sed", _ABOUT_STREAM], input=stream, capture_output=True, text=True, check=True).stdout
 
 
-def check_shell(document: str, folder: Path, port: int) -> None:
-    """Run the commands of the console sessions of `document` in one shell; each prints what is written below it. Of a
+def check_shell(documents: list[str], folder: Path, port: int) -> None:
+    """Run the commands of the console sessions of `documents` in one shell; each prints what is written below it. Of a
     stream as many lines are read as the page shows, without comments and what is about the stream."""
-    steps = _STEP.findall("".join(blocks(document, "console")).replace(str(DEFAULT_PORT), str(port)))
+    sessions = "".join(block for document in documents for block in blocks(document, "console"))
+    steps = _STEP.findall(sessions.replace(str(DEFAULT_PORT), str(port)))
     assert steps
     script = "exec 2>&1\n"
     for command, expected in steps:
@@ -292,9 +303,9 @@ def check_shell(document: str, folder: Path, port: int) -> None:
         assert shows(found, expected), f"$ {command}\n{found}"
 
 
-def test_the_page_on_http_names_every_job() -> None:
+def test_the_page_on_jobs_names_every_job() -> None:
     (named,) = re.findall(
-        r"^Work that may take long is a job: (.*?)\. ", (ROOT / "docs/http.md").read_text(), re.MULTILINE
+        r"^Work that may take long is a job: (.*?)\. ", (ROOT / "docs/http/routes.md").read_text(), re.MULTILINE
     )
     jobs = {route.path.removeprefix("/v1/") for route in routes(Memory).values() if route.is_job}
     assert set(re.findall(r"`([^`]*)`", named)) == jobs
@@ -304,9 +315,9 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
 
 
 @needs_curl
-def test_the_commands_of_the_page_on_http_print_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_pages_on_http_print_what_they_say(tmp_path: Path) -> None:
     with server_in(tmp_path, RECALLOG_INDEX="off") as port:
-        check_shell("docs/http.md", tmp_path, port)
+        check_shell(["docs/http.md", "docs/http/routes.md"], tmp_path, port)
 
 
 @needs_curl
@@ -380,9 +391,24 @@ def test_links_lead_somewhere(document: str) -> None:
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
 
 
-def test_the_readme_leads_to_every_page() -> None:
-    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)", (ROOT / "README.md").read_text()))
-    assert linked == {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+WORDS_MAX = 1_500
+"""Of a page: ten minutes of reading."""
+LISTS = ("docs/adr/README.md", "docs/glossary.md")
+
+
+@pytest.mark.parametrize("document", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md")))
+def test_a_page_is_read_in_ten_minutes(document: str) -> None:
+    if document not in LISTS and not document.startswith("docs/reference/"):
+        assert len((ROOT / document).read_text().split()) <= WORDS_MAX
+
+
+def test_the_navigation_of_the_site_leads_to_every_page() -> None:
+    _, _, navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
+    named = re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    generated = {page for page in pages if re.match(r"reference/|adr/0", page)}
+    assert sorted(set(named) - generated) == sorted({*pages - generated, "index.md"})
+    assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize("folder", ["", "docs", "schemas", "projections", "streams", "memory", "service", "deploy"])
@@ -397,14 +423,17 @@ def subclasses(error: type[Exception]) -> set[type[Exception]]:
     return {error}.union(*map(subclasses, error.__subclasses__()))
 
 
+RUNBOOK = (ROOT / "docs/runbook.md", *sorted((ROOT / "docs/runbook").glob("*.md")))
+
+
 @pytest.mark.parametrize("error", sorted(each.__name__ for each in subclasses(StorageError) - {StorageError}))
 def test_each_error_of_storage_has_a_line_in_the_runbook(error: str) -> None:
-    assert f"`{error}`" in (ROOT / "docs/runbook.md").read_text()
+    assert any(f"`{error}`" in page.read_text() for page in RUNBOOK)
 
 
 def test_the_commands_of_the_runbook_exist() -> None:
     (script,) = blocks("docs/runbook.md", "shell")
-    inline = re.findall(r"`recallog ([^`]*)`", without_code(ROOT / "docs/runbook.md"))
+    inline = [command for page in RUNBOOK for command in re.findall(r"`recallog ([^`]*)`", without_code(page))]
     for command in [*inline, *re.findall(r"^recallog ([^#\n]*)", script, re.MULTILINE)]:
         words = shlex.split(command)
         help_ = recallog(*itertools.takewhile(lambda word: not word.startswith("--"), words), "--help")

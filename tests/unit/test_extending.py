@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md work, and adapters from outside the package are found by their scheme."""
+"""The examples of docs/extending work, and adapters from outside the package are found by their scheme."""
 
 import ast
 import importlib
@@ -25,12 +25,13 @@ from support.installed import formats_read_again, without_ours
 
 ROOT = Path(__file__).parents[2]
 ADAPTERS = ROOT / "adapters"
-GUIDE = (ROOT / "docs" / "extending.md").read_text()
+PAGES = ("memory-model", "reactors", "models", "storage", "retrieval", "objects", "formats")
+GUIDE = "\n".join((ROOT / "docs" / "extending" / f"{page}.md").read_text() for page in PAGES)
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (
-    MODEL, REACTOR, REACTOR_TEST, CHAT_MODEL, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE,
-    CONTRACT, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
+    MODEL, REACTOR, REACTOR_TEST, CHAT_MODEL, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, STORE, CONTRACT,
+    INDEX, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
 ) = PYTHON  # fmt: skip
 MODEL_PROJECT, STORE_PROJECT, LEDGER_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
 
@@ -336,7 +337,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 )
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code
-    exec(compile(code, "docs/extending.md", "exec"), {"__name__": "extending"})
+    exec(compile(code, "docs/extending", "exec"), {"__name__": "extending"})
 
 
 def test_the_embedder_of_an_installed_distribution_serves_its_scheme(install: Install) -> None:
@@ -358,7 +359,7 @@ def test_the_example_that_gives_an_embedder_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RECALLOG_INDEX")  # the tests turn the index off
     assert "\nassert " in GIVEN_EMBEDDER
-    exec(compile(GIVEN_EMBEDDER, "docs/extending.md", "exec"), {"__name__": "extending"})
+    exec(compile(GIVEN_EMBEDDER, "docs/extending", "exec"), {"__name__": "extending"})
 
 
 # A format and a command.
@@ -463,7 +464,7 @@ KNOW_INTERNALS = ("recallog-demo", "recallog-testing")
 
 
 def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:
-    listed = re.findall(r"`(recallog[\w.]+)`", GUIDE.partition("### What they import")[2])
+    listed = re.findall(r"`(recallog[\w.]+)`", GUIDE.partition("## What they import")[2])
     public = {"recallog", "recallog.views", "recallog.extending", *listed}
     for file in ADAPTERS.rglob("*.py"):
         name = file.relative_to(ADAPTERS).parts[0]

@@ -26,7 +26,7 @@ def exposed() -> Iterator[tuple[str, Any]]:
     worker.count_batch(ProcessedBatch(0, 7, 0.1, Outcome.APPLIED))
     worker.count_messages(1, False)
     worker.count_reaction("agent.reflected", "answered", 0.1)
-    for page, text in (("telemetry.md", server.expose(1, 2, 3)), ("cluster.md", worker.expose([]))):
+    for page, text in (("telemetry.md", server.expose(1, 2, 3)), ("cluster/processes.md", worker.expose([]))):
         for family in text_string_to_metric_families(text.decode()):
             if not family.name.endswith("_created"):
                 yield page, family

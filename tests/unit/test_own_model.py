@@ -1,4 +1,4 @@
-"""The memory model of docs/extending.md, a package that is built and installed into a venv, is found at every door."""
+"""The memory model of the guide, a package that is built and installed into a venv, is found at every door."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The tables of docs/privacy.md are true: each row, for each agent, in every operation that shows events."""
+"""The tables of the pages on privacy are true: each row, for each agent, in every operation that shows events."""
 
 import json
 import re
@@ -21,7 +21,9 @@ from support.events import event, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with
 from support.payloads import LEAST
 
-PAGE = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+EVENTS = DOCS / "privacy.md"
+OPERATIONS = DOCS / "privacy" / "operations.md"
 AGENTS = ("baker", "miller", "smith")
 SECRET = "quicksilver"
 PAYLOADS: Mapping[str, dict[str, Any]] = {
@@ -58,10 +60,11 @@ class Row:
         return [secret, setting] if self.before else [setting, secret]
 
 
-def rows_of(title: str) -> list[list[str]]:
-    """The cells of the first table after a heading."""
-    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
+def rows_of(page: Path) -> list[list[str]]:
+    """The cells of the first table of a page."""
+    table = re.search(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)
+    assert table is not None
+    lines = table[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -81,7 +84,7 @@ def row_of(cells: list[str]) -> Row:
     )
 
 
-ROWS = [row_of(cells) for cells in rows_of("Events")]
+ROWS = [row_of(cells) for cells in rows_of(EVENTS)]
 
 
 def space_of(row: Row) -> str:
@@ -227,7 +230,7 @@ def test_the_table_has_every_kind_that_is_shared_and_an_example_of_each_rule() -
 
 @pytest.mark.models("all")
 def test_the_table_of_operations_names_each_operation_once() -> None:
-    listed = [name for cells in rows_of("Operations") for name in re.findall("`(.*?)`", cells[0])]
+    listed = [name for cells in rows_of(OPERATIONS) for name in re.findall("`(.*?)`", cells[0])]
     assert sorted(listed) == sorted(all_operations(Memory))
 
 

@@ -24,7 +24,7 @@ def scrubber(setting: str = ",".join(MARKS)) -> Scrubber:
 
 
 def test_of_a_labelled_set_nearly_everything_is_found_and_little_else() -> None:
-    """Precision and recall of each sort: docs/privacy.md has the figures."""
+    """Precision and recall of each sort: docs/privacy/scrubbing.md has the figures."""
     texts = labelled()
     assert len(texts) >= 300
     found, expected, right = Counter[str](), Counter[str](), Counter[str]()

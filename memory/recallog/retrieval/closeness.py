@@ -7,7 +7,7 @@ known, closeness is that share of idf alone.
 
 A memory is weak if its closeness is below one limit, or that of all found memories below another, unless it has exact
 strings of the query. The limits are such that about 1 % of the evidence of answerable questions is weak. `recallog eval
-locomo` measures it; `docs/recall.md` has the figures.
+locomo` measures it; `docs/benchmarks/channels.md` has the figures.
 """
 
 from collections.abc import Collection, Sequence

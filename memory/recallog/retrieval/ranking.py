@@ -2,7 +2,7 @@
 
 A candidate's own score is the weighted sum of its channels. Conversation structure is added (`structure`). Texts of
 several passages count less, so that an assistant's essay does not outrank the sentence that it answers.
-`docs/recall.md` lists what each term is worth.
+`docs/benchmarks/channels.md` lists what each term is worth.
 """
 
 import math

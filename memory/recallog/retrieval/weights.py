@@ -1,6 +1,6 @@
 """The weights of ranking: how much each term of the score counts.
 
-They were tuned on public conversations and are not sensitive; `docs/recall.md` says how they were found.
+They were tuned on public conversations and are not sensitive; `docs/benchmarks/lists.md` says how they were found.
 """
 
 from dataclasses import dataclass

@@ -21,12 +21,12 @@ _GUIDES: Mapping[str, tuple[str, str]] = {
     "memory": ("Build an agent", "build-an-agent.md"),
     "memory.long_term": ("Long-term memory", "long-term-memory.md"),
     "memory.conversation": ("Conversations", "conversations.md"),
-    "memory.workspace": ("The workspace", "conversations.md#the-workspace"),
-    "memory.working": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
-    "memory.items": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
+    "memory.workspace": ("The workspace", "workspace.md"),
+    "memory.working": ("Working memory and items", "working-memory.md"),
+    "memory.items": ("Working memory and items", "working-memory.md"),
     "memory.tiers": ("Tiers", "tiers.md"),
-    "memory.consensus": ("What agents agree on", "long-term-memory.md#what-agents-agree-on"),
-    "memory.stream": ("The stream of an agent", "long-term-memory.md#the-stream-of-an-agent"),
+    "memory.consensus": ("What agents agree on", "consensus.md"),
+    "memory.stream": ("The stream of an agent", "stream.md"),
 }
 """By title of a page: the title and the address of its guide in `docs`."""
 
