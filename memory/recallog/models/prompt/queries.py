@@ -185,7 +185,7 @@ async def compose(
                 *episodic.logs(space, agent, newest),
                 *scene.visitor_logs(space, agent),
                 episodic.action_log(space, agent),
-                reflections.belief_log(space, agent, beliefs_limits.PROMPT_BELIEFS),
+                *reflections.belief_logs(space, agent, beliefs_limits.PROMPT_BELIEFS),
             ],
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
@@ -247,7 +247,7 @@ def _read_sections(
     return _SectionContents(
         goals,
         seen,
-        reflections.find_beliefs(snapshot, space, agent),
+        reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS),
         _visitors(snapshot, space, agent),
         _actions(snapshot, space, agent),
         request.scene,
