@@ -291,7 +291,7 @@ def _prompt(
 
     def line(event: Remembered) -> PromptLine:
         source = shown.source_of(event)
-        prefix = f"{event.line_prefix(reflection.agent, dated=dated)[:-1]}{source.source_label} "
+        prefix = event.line_prefix(reflection.agent, dated=dated, label=source.source_label)
         return PromptLine(source.quote_data(event.text), prefix, event.position.offset)
 
     def plain_line(event: Remembered) -> PromptLine:
@@ -438,5 +438,5 @@ def _reflection_request(
             continue
         prefix = event.line_prefix(reflection.agent, dated=dated)
         text = cut(one_line(own), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
-        evidence.append(PromptLine(text, prefix, event.position.offset, one_line(event.event.id)))
+        evidence.append(PromptLine(event.quote_data(text), prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence
