@@ -37,7 +37,7 @@ async def space(visit: Visit) -> Response:
     events = await _events(visit, name)
     if visit.only_agent is not None:
         following = _behind(events.items[-1].position) if events.items else None
-        shown = {"events": events, "following": following, "sources": CLASSES}
+        shown: dict[str, Any] = {"events": events, "following": following, "sources": CLASSES}
         return await visit.page("space.html", title=name, command=events.asked, **shown)
     detail = await visit.ask("space", space=name)
     if detail.activity is None:
