@@ -12,7 +12,7 @@ from recallog_schemas.models.tiers.views import ArchivedEntry as ArchivedEntry, 
 from recallog_schemas.models.working.views import Block as Block, BlocksView as BlocksView, DocumentChange as DocumentChange, Drained as Drained, WorkingDocument as WorkingDocument, WorkingText as WorkingText
 from recallog_schemas.models.workspace.views import FileLeftOut as FileLeftOut, WorkspaceExport as WorkspaceExport, WorkspaceHit as WorkspaceHit, WorkspaceHits as WorkspaceHits, WorkspaceImport as WorkspaceImport
 from recallog_schemas.views.activity import Activity as Activity, ActivityMinute as ActivityMinute
-from recallog_schemas.views.base import Bounded as Bounded, ComputedAt as ComputedAt, EventLine as EventLine, ListView as ListView, OfAgent as OfAgent, OfEvent as OfEvent, OfSpace as OfSpace, PageView as PageView, Remembered as Remembered, Sourced as Sourced, Standing as Standing, View as View
+from recallog_schemas.views.base import Bounded as Bounded, ComputedAt as ComputedAt, EventLine as EventLine, ListView as ListView, OfAgent as OfAgent, OfEvent as OfEvent, OfSpace as OfSpace, PageView as PageView, Remembered as Remembered, Sourced as Sourced, SourcedEvent as SourcedEvent, Standing as Standing, View as View
 from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter, DeadLetterDetail as DeadLetterDetail, DeadLettersView as DeadLettersView, FirstOfId as FirstOfId, RetryReport as RetryReport
 from recallog_schemas.views.difference import KnownChange as KnownChange, MemoryDifference as MemoryDifference
 from recallog_schemas.views.episodic import EpisodicView as EpisodicView, HistoryPage as HistoryPage, TimelinePage as TimelinePage

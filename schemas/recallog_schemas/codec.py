@@ -153,11 +153,15 @@ def _decode_spelled_otherwise(data: bytes) -> Event:
 
 @with_enough_stack
 def _decode_slowly(data: bytes) -> Event:
-    """Decode what the fast validator rejects: an old or future envelope, or an invalid record, naming the error."""
+    """Decode what the fast validator rejects: an old or future envelope, an old payload, or an invalid record, naming
+    the error."""
     fields = _fields(data)
     _refuse_future(fields)
     _refuse_sealed(fields)
-    return _validate_event(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
+    fields = upcasting.upcast(fields) if "envelope" not in fields else fields
+    if isinstance(fields.get("payload"), dict):
+        fields["payload"] = kinds.leave_out_misfits(fields.get("kind"), fields["payload"])
+    return _validate_event(fields, _REQUIRED)
 
 
 @with_enough_stack

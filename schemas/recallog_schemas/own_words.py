@@ -1,8 +1,9 @@
 """The own words of a message: without what its author quotes, pastes or forwards, which is from somebody else.
 
-These are left out: fenced blocks, quoted lines (`>`), blocks between tags, comments, and quotations after a colon; and
-everything from a line on that begins another document: a heading, a line of dashes, the header of a forwarded mail, the
-mark of another speaker (`SYSTEM:`), or a mark of a chat template. Each pattern reads a text once.
+These are left out: fenced blocks, quoted lines (`>`), blocks between tags, comments, quotations after a colon, and
+quotations that end with the full stop of a sentence; and everything from a line on that begins another document: a
+heading, a line of dashes, the header of a forwarded mail, the mark of another speaker (`SYSTEM:`), or a mark of a chat
+template. Each pattern reads a text once.
 """
 
 import re
@@ -35,6 +36,16 @@ _SPEAKERS = (
 _SORTS = (
     "message|prompt|note|override|result|output|mensaje|resultado|nachricht|hinweis|ergebnis|résultat|消息|提示|结果"
 )
+_SENTENCE = re.compile(
+    "(?<![A-Za-z0-9])(?:"
+    + "|".join(
+        [f"{each[0]}([^{each}]*[.!?。！？…])[{each[1:]}]" for each in _QUOTATIONS]
+        + [rf"{each[0]}([^{each}]*(?:\w{each[1]}\w[^{each}]*)*[.!?]){each[1]}(?!\w)" for each in _APOSTROPHES]
+    )
+    + ")"
+)
+"""A quotation that ends with the full stop of a sentence."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
 _OTHER_DOCUMENT = re.compile(
     r"^[ \t]*+(?:"
     r"\#{1,6}[ \t]|[=-]{3,}[ \t]*\S|[_*]{3,}[ \t]+\S|[=_-]{3,}[ \t]*$"
@@ -53,9 +64,17 @@ def own_words(text: str) -> str:
     text = "\n".join(text.splitlines())
     # A line break takes the place of what is left out: words on both sides of it never become one mark.
     text = _QUOTED_LINE.sub("", _without_tags(_BLOCK.sub("\n", text)))
-    text = _QUOTATION.sub("\n", text)
+    text = _SENTENCE.sub(_leave_out_sentence, _QUOTATION.sub("\n", text))
     other = _OTHER_DOCUMENT.search(text)
     return (text if other is None else text[: other.start()]).strip()
+
+
+def _leave_out_sentence(quotation: re.Match[str]) -> str:
+    """A line break in the place of a sentence. A word, or a name or title whose words are in capitals, stays."""
+    first, *more = next(filter(None, quotation.groups()), "").split() or [""]
+    longer = [word for part in more for word in _WORD.findall(part)]
+    is_name = all(word[0].isupper() for word in longer) if longer else not more and first.isascii()
+    return quotation[0] if is_name else "\n"
 
 
 def _without_tags(text: str) -> str:

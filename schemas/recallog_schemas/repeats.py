@@ -2,7 +2,8 @@
 
 The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
 is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds.
+time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds. The source
+class that a payload states is left out as well: importing a file again may state another one.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from recallog_schemas import kinds, triggers
 from recallog_schemas.codec import with_enough_stack
 from recallog_schemas.event import Event, fields_of
+from recallog_schemas.kinds import trust
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _ABSENT = object()
@@ -44,12 +46,21 @@ def first_difference(first: Event, second: Event) -> str:
     return _difference({name: ours.get(name) for name in names}, {name: theirs.get(name) for name in names})
 
 
+def compared_payload(event: Event) -> dict[str, Any]:
+    """The payload of `event` without the fields in which a repeat may differ."""
+    payload = event.payload
+    uncompared = kinds.kind_of(event.kind).uncompared
+    if trust.rank_of(payload.get(trust.TRUST)) is not None:
+        uncompared |= {trust.TRUST}
+    if uncompared.isdisjoint(payload):
+        return payload
+    return {name: value for name, value in payload.items() if name not in uncompared}
+
+
 def _list_compared(event: Event) -> dict[str, Any]:
     fields = fields_of(event)
     del fields["at"]
-    uncompared = kinds.kind_of(event.kind).uncompared
-    if not uncompared.isdisjoint(event.payload):
-        fields["payload"] = {name: value for name, value in event.payload.items() if name not in uncompared}
+    fields["payload"] = compared_payload(event)
     return fields
 
 

@@ -12,11 +12,12 @@ from pydantic import Field
 
 from recallog import Event, Memory, Position
 from recallog_projections import notices
-from recallog_schemas import codec, limits
+from recallog_projections.views.trust import SourceClasses
+from recallog_schemas import codec, kinds, limits
 from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
 from recallog_schemas.event import ahead_of
-from recallog_schemas.kinds.trust import TRUST, SourceClass
-from recallog_schemas.repeats import first_difference
+from recallog_schemas.kinds.trust import CLASSES, TRUST, SourceClass, is_untrusted
+from recallog_schemas.repeats import compared_payload, first_difference
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
 from recallog_service.formats import Item, Options, derived_id
@@ -29,6 +30,7 @@ DEFAULT_OPTIONS = Options()
 SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used"})
 """What the agents of a person share, besides what every space shares."""
 _OTHER_TIMES_SHOWN = 5
+_CLASSES = SourceClasses()
 
 
 class Problem(View):
@@ -58,7 +60,8 @@ class Ingested(View):
     `other_times` of the known ones have another time in the ledger: usually a file that was exported again with other
     times. The first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by their
     type. `cut` lists the events whose texts were cut to the limit of an event. `scrubbed` counts what was replaced in
-    the added ones, by its sort.
+    the added ones, by its sort. `classes` counts the added ones by the source class of their kind, or a less trusted
+    one that they state; their space may say more.
     """
 
     added: int = 0
@@ -72,6 +75,7 @@ class Ingested(View):
     left_out: dict[str, int] = Field(default_factory=dict)
     cut: tuple[Problem, ...] = Field(default=())
     scrubbed: dict[str, int] = Field(default_factory=dict)
+    classes: dict[SourceClass, int] = Field(default_factory=dict)
 
 
 class IngestedFile(Ingested):
@@ -133,6 +137,7 @@ class _Run:
         self.added = 0
         self.known = 0
         self.scrubbed: Counter[str] = Counter()
+        self.classes: Counter[SourceClass] = Counter()
         self.ahead = self.other_times = 0
         self._views_readable = True
         self.first_other_times: list[OtherTime] = []
@@ -218,6 +223,7 @@ class _Run:
             else:
                 added[key] = first
                 self.scrubbed.update(item.scrubbed)
+                self.classes[_CLASSES.class_of(event)] += 1
                 self.ahead += event.at > ahead_of(min(item.appended or now, now))
         self.added += len(added)
         self.known += len(known)
@@ -293,9 +299,10 @@ async def ingest(
     """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
 
     `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
-    `trust` is the source class that the events state. `seen` are the digests of events that an earlier ingest has
-    written, which are known; it gets those of this one. `acknowledged` is called with the position and the id of each
-    event once it is durable.
+    `trust` is the source class that the events state, by default that of their items. From tools and imports only
+    memories are taken; what would change settings, items or entries is left out. `seen` are the digests of events that
+    an earlier ingest has written, which are known; it gets those of this one. `acknowledged` is called with the
+    position and the id of each event once it is durable.
     """
     run = _Run(memory, unit, acknowledged, shared=shared)
     digests: list[bytes] = []
@@ -323,8 +330,11 @@ async def ingest(
             cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
             event, counts = await memory.admin.scrub_event(item.event)
-            if trust is not None:
-                event = event.model_copy(update={"payload": {**event.payload, TRUST: trust}})
+            if (stated := trust or item.trust) is not None:
+                if is_untrusted(stated) and not _is_memory(event):
+                    left_out[event.kind] += 1
+                    continue
+                event = event.model_copy(update={"payload": {**event.payload, TRUST: stated}})
             if seen is not None:
                 digests.append(blake2b(codec.encode(event), digest_size=16).digest())
                 if digests[-1] in seen:
@@ -361,7 +371,14 @@ async def ingest(
         left_out=dict(left_out.most_common()),
         cut=tuple(cut),
         scrubbed=dict(run.scrubbed),
+        classes={name: run.classes[name] for name in CLASSES if name in run.classes},
     )
+
+
+def _is_memory(event: Event) -> bool:
+    """Whether an event says something that happened or is known, and changes nothing else."""
+    kind = kinds.kind_of(event.kind)
+    return kind.is_episode or kind.entry == "id"
 
 
 def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | None:
@@ -373,7 +390,8 @@ def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | Non
     if not first_difference(first, event):
         return []
     known, text = first.payload.get("text"), event.payload.get("text")
-    if not is_copied or first.kind != event.kind or first.payload | {"text": text} != event.payload | {"text": text}:
+    is_same = compared_payload(first) | {"text": text} == compared_payload(event) | {"text": text}
+    if not is_copied or first.kind != event.kind or not is_same:
         return None
     if known == text:
         return []

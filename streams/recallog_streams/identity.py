@@ -18,7 +18,7 @@ from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, limits, repeats
 from recallog_schemas.event import ERASED_VERSION
 
-VERSION = 3
+VERSION = 4
 """Part of the code of a generation that has these tables. Raised whenever their entries change, also by another rule
 for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 

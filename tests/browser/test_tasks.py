@@ -74,6 +74,15 @@ def test_what_an_agent_knew_last_tuesday(person: Person) -> None:
     expect(person.main()).not_to_contain_text(worlds.ON_WEDNESDAY, use_inner_text=True)
 
 
+def test_what_tools_printed_in_a_space(person: Person) -> None:
+    person.click(person.main().get_by_role("link", name=worlds.STORY))
+    person.watched.page.get_by_label("Source").select_option("tool")
+    person.reads(worlds.PRINTED)
+    expect(person.main()).not_to_contain_text(worlds.ON_WEDNESDAY, use_inner_text=True)
+    printed = person.main().get_by_role("listitem").filter(has_text=worlds.PRINTED)
+    expect(printed.locator(".tag.warn")).to_have_text("tool")
+
+
 def test_the_cause_of_a_dead_letter(person: Person) -> None:
     person.click(person.link("1 dead letter"))
     person.click(person.main().get_by_role("link", name="0:").first)

@@ -219,6 +219,7 @@ def _made_conversation() -> bytes:
 STORY = "shop"
 BELIEF, OBJECTION, PERSON = "Blue kettles sell out on Fridays.", "They sold out because of the sale.", "Rae"
 REASONS = ("The blue kettles were gone on Friday.", "On Friday nobody got a blue kettle any more.")
+PRINTED = "A kettle costs 40 francs elsewhere."
 ON_TUESDAY, ON_WEDNESDAY = "Marlow delivers the kettles.", "Pike delivers the kettles now."
 BROKEN = "broken"
 
@@ -231,6 +232,7 @@ async def story(home: Path) -> None:
         ("belief", "2026-02-28", "agent.reflected", {"belief": BELIEF, "based_on": ["gone", "gone-again"]}),
         ("tuesday", "2026-03-03", "agent.spoke", {"text": ON_TUESDAY}),
         ("wednesday", "2026-03-04", "agent.spoke", {"text": ON_WEDNESDAY}),
+        ("printed", "2026-03-04", "tool.used", {"tool": "browse", "result": PRINTED}),
     )
     async with Memory.open(Settings(home=home, index="off")) as memory:
         await memory.publish_many(

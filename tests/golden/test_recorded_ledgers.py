@@ -15,6 +15,7 @@ from recallog_projections.models.tiers import tables as tiers
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import codec, kinds
+from recallog_schemas.errors import InvalidEvent
 from recallog_streams import dead_letters, generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
@@ -24,7 +25,7 @@ from support.folding import folded, ledger_at, rows_of
 pytestmark = pytest.mark.models("all")
 
 HERE = Path(__file__).parent
-CATALOGUE = (65, "0368c324aa5064f6")
+CATALOGUE = (66, "f5dc4c71906eea54")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "b78c445344206117",
@@ -69,6 +70,7 @@ DOCUMENT_000 = {
     "identity.bucket": "fdea8779fcdc859c",
 }
 
+REFLECTIONS = {"beliefs": "6b12f43fea9af14c", "beliefs.about": "d1923cfaceb8d8d0"}
 PLANS = {
     "tiers.agents": "d8dbad0da000d51e",
     "tiers.moves": "22633da67b453f3c",
@@ -118,6 +120,20 @@ def test_plans_that_name_an_offset_fold_as_they_did_when_they_were_written() -> 
     names = [name for name in tiers.TierRow.__struct_fields__ if name != "changes"]
     written = [msgspec.json.encode([getattr(row, name) for name in names]) for row in rows]
     assert hashlib.sha256(b"\n".join(written)).hexdigest()[:16] == PLANNED_ROWS
+
+
+def test_reflections_of_before_they_named_subjects_are_read_without_what_does_not_fit() -> None:
+    """They became dead letters in a rebuild, since a later version checks `about`, `stance` and `supersedes`."""
+    lines = (HERE / "reflections_version_1.jsonl").read_bytes().splitlines()
+    digests, letters = asyncio.run(fold(lines, unique_ids=True))
+    assert letters == ["5 invalid payload: missing"]
+    assert {name: digests[name] for name in REFLECTIONS} == REFLECTIONS
+    found = [codec.decode(line).payload for line in lines[1:5]]
+    assert [{name: each[name] for name in ("about", "stance", "supersedes") if name in each} for each in found] == [
+        {}, {}, {}, {"about": "the miller"},
+    ]  # fmt: skip
+    with pytest.raises(InvalidEvent):
+        codec.parse(lines[1])
 
 
 def test_the_catalogue_has_its_recorded_digest() -> None:

@@ -95,7 +95,7 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
         "added": 0, "known": 0, "ahead": 0, "other_times": 0, "first_other_times": [], "spaces": 0,
-        "stopped": False, "problems": [], "left_out": {}, "cut": [], "scrubbed": {},
+        "stopped": False, "problems": [], "left_out": {}, "cut": [], "scrubbed": {}, "classes": {},
         "file": str(file), "read_as": "jsonl",
         "chosen": None,
     }  # fmt: skip
@@ -431,6 +431,7 @@ def test_transcripts_of_an_agent_are_read_from_its_folder_every_day(tmp_path: Pa
         "file                format       added  present\n"
         "-app/session.jsonl  claude-code      1        2\n"
         "Total: 1 added, 2 already present\n"
+        "Sources: 1 user (if others wrote it, --trust import: no facts and no beliefs are made from imports)\n"
     )
     assert "HEAT is 0." in recallog("context", "project/app", "claude-code", "--home", home).out
 

@@ -48,6 +48,25 @@ def test_the_timeline_reads_from_the_oldest_to_the_newest(memory: Memory, tmp_pa
     assert "recallog history village" in text
 
 
+def test_events_show_whom_their_words_are_from_and_can_be_filtered_by_it(memory: Memory, tmp_path: Path) -> None:
+    pasted = event("user.injected", agent="ann", id="pasted", payload={"text": "A page.", "trust": "import"})
+    used = event("tool.used", id="used", payload={"tool": "browse", "result": "A result."})
+    believed = event("agent.reflected", id="held", payload={"belief": "A doubt.", "trust": "import"})
+    kept = event("memory.retained", id="kept", payload={"text": "A fact.", "metadata": {"trust": "tool"}})
+    browser = browser_of(memory, tmp_path, said(1), pasted, used, believed, kept)
+    run(memory.configure_space("village", trust={"beliefs": "import"}))
+    page = browser.page(SPACE)
+    marked = ("span", {"class": "tag warn"})
+    assert page.tags.count(marked) == 4
+    filtered = browser.page(f"{SPACE}&trust=tool").text
+    assert "A result." in filtered
+    assert "A page." not in filtered
+    assert """--filter '{"trust": "tool"}'""" in filtered
+    assert browser.page("/console/agent?space=village&agent=baker").tags.count(marked) >= 2
+    assert "Source" in browser.page("/console/why?space=village&agent=baker&id=kept").text
+    assert browser.page("/console/event?space=village&at=0:2").text.count("tool") >= 2
+
+
 def test_older_events_are_a_link_away(memory: Memory, tmp_path: Path) -> None:
     browser = browser_of(memory, tmp_path, *(said(n) for n in range(120)))
     seen: list[str] = []

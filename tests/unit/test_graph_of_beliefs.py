@@ -355,3 +355,26 @@ def test_the_console_shows_the_graph_at_a_moment(tmp_path: Path) -> None:
     assert "Graph of beliefs" in now
     assert "disputes" in now
     assert "Graph of beliefs" not in then
+
+
+@pytest.mark.models("consensus")
+def test_a_belief_on_a_superseded_consensus_is_unfounded_for_those_who_see_it() -> None:
+    """Only entries and beliefs could be superseded as grounds."""
+    agreed = {"topic": "the mill", "conclusion": "It is safe.", "confidence": 0.9}
+    agreed |= {"participating": [BAKER, SMITH], "agreeing": [BAKER, SMITH]}
+
+    def recorded(id_: str, **more: Any) -> Event:
+        audience = more.pop("audience", None)
+        return event("consensus.recorded", id=id_, agent=BAKER, payload={**agreed, **more}, audience=audience)
+
+    history = [
+        recorded("c-1"),
+        recorded("c-2", audience=[SMITH]),
+        believed("b-1", based_on=["c-1"]),
+        believed("b-2", based_on=["c-2"]),
+        recorded("c-3", conclusion="It is not safe.", supersedes="c-1"),
+        recorded("c-4", conclusion="It is not safe.", supersedes="c-2", audience=[SMITH]),
+        believed("b-3", based_on=["c-1"]),
+    ]
+    assert [lost(each) for each in graph_of(history).beliefs] == [[("c-1", "superseded")], [("c-2", "superseded")], []]
+    assert [lost(each) for each in graph_of(history, WIDOW).beliefs] == [[("c-1", "superseded")], [], []]

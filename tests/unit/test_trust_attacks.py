@@ -133,6 +133,16 @@ def test_no_injection_becomes_a_fact_a_belief_or_working_memory(via: str, model:
     assert run(work()) == {}
 
 
+def test_of_quotations_and_own_statements_of_one_layout_so_many_are_told_apart() -> None:
+    """Not all are: these numbers may only get better."""
+    found = json.loads((DATA / "quoted-or-own.json").read_text())
+    passed = [each["text"] for each in found["attacks"] if found["mark"] in own_words(each["text"])]
+    lost = [each["text"] for each in found["statements"] if not own_words(each["text"])]
+    cut = [each["text"] for each in found["statements"] if own_words(each["text"]) != each["text"]]
+    assert (len(found["attacks"]), len(passed)) == (20, 3)
+    assert (len(found["statements"]), len(cut), len(lost)) == (20, 17, 12)
+
+
 def test_the_sets_have_so_many_attacks_and_languages() -> None:
     assert [len(each["attacks"]) for each in SETS] == [60, 64]
     languages = [{attack["language"] for attack in each["attacks"]} for each in SETS]

@@ -16,7 +16,7 @@ _ROOTS = ("schemas", "projections", "streams", "memory", "service")
 _IMPORT = "\nfrom recallog_schemas.lazy_exports import lazy_exports\n"
 _VIEWS = {
     "recallog_schemas.views.base": "Bounded ComputedAt EventLine ListView OfAgent OfEvent OfSpace PageView Remembered "
-    "Sourced Standing View",
+    "Sourced SourcedEvent Standing View",
     "recallog_schemas.views.activity": "*",
     "recallog_schemas.views.dead_letters": "*",
     "recallog_schemas.views.difference": "*",

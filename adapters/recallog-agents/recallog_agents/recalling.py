@@ -119,7 +119,8 @@ def _is_of(name: str | None, session: str) -> bool:
 
 
 def _dated(remembered: Remembered, text: str) -> str:
-    return f"{remembered.at:%Y-%m-%d} {remembered.event.agent}: {_one_line(text)}"
+    source = f" {remembered.source_label}" if remembered.source_label else ""
+    return f"{remembered.at:%Y-%m-%d} {remembered.event.agent}{source}: {remembered.quote_data(_one_line(text))}"
 
 
 def _one_line(text: str) -> str:

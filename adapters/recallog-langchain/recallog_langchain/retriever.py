@@ -21,8 +21,9 @@ class RecallogRetriever(BaseRetriever):
     documents = retriever.invoke("What must the cake not have in it?")
     ```
 
-    A document says in its metadata who said it, where, when and how well it matches: it is what somebody has said,
-    never an instruction to your model.
+    A document says in its metadata who said it, where, when, how well it matches, and its source class (`trust`): it is
+    what somebody has said, never an instruction to your model. The content of what tools printed and of imports is
+    quoted, so that a model can tell it from what people and agents say.
     """
 
     memory: SkipValidation[AnyMemory]
@@ -51,5 +52,6 @@ def _document_of(hit: RecallHit) -> Document:
         "score": hit.score,
         "similarity": hit.similarity,
         "weak": hit.weak,
+        "trust": hit.trust,
     }
-    return Document(id=event.id, page_content=hit.text, metadata=metadata)
+    return Document(id=event.id, page_content=hit.quoted_text, metadata=metadata)

@@ -8,12 +8,13 @@ from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog_projections.tables import RowKey, Tail
-from recallog_projections.views import episodic
+from recallog_projections.views import episodic, settings, visibility
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.validation import is_text
 from recallog_streams import identity
-from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.ledger import Ledger, record_at
 from recallog_streams.progress import Progress
 
 
@@ -38,6 +39,22 @@ async def find_offsets(reading: ReadSession, space: str, ids: Collection[str]) -
     snapshot = await reading.snapshot(needs.values())
     found = {each: identity.offset_in(snapshot.row(identity.BUCKETS, *need[1:]), each) for each, need in needs.items()}
     return {each: offset for each, offset in found.items() if offset is not None}
+
+
+async def read_visible(reading: AgentReading, ids: Collection[str]) -> list[Event]:
+    """The events with these ids that the agent may see by the present settings of the space, read from the ledger."""
+    offsets = await offsets_of(reading, reading.ledger, reading.space, ids)
+    space = (await reading.snapshot([RowKey(settings.SPACES.name, reading.space)])).row(settings.SPACES, reading.space)
+    found = []
+    for offset in sorted(offsets.values()):
+        data = await record_at(reading.ledger, reading.partition, offset)
+        try:
+            event = None if data is None else codec.decode(data)
+        except InvalidEvent:  # of another program, or sealed without its key
+            continue
+        if event is not None and (visibility.is_shared(event, space) or reading.agent in visibility.readers(event)):
+            found.append(event)
+    return found
 
 
 async def known_positions(

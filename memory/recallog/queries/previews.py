@@ -20,6 +20,7 @@ from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event, codec, limits, models
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.shortening import tokens
@@ -32,6 +33,7 @@ from recallog_schemas.views import (
     SearchHit,
     SearchPage,
     Sourced,
+    SourcedEvent,
 )
 from recallog_schemas.views.base import Standing, fitting
 
@@ -107,9 +109,7 @@ async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
     count = fitting(bytes_of(memory) for memory in found)
     return EntriesView(
         **await of_agent(reading, visible.snapshot),
-        entries=tuple(
-            visible.snapshot.make_remembered(memory.offset, memory.data, memory.text) for memory in found[:count]
-        ),
+        entries=tuple(map(visible.open, found[:count])),
         missing=tuple(missing),
         left_out=len(found) - count,
     )
@@ -126,15 +126,18 @@ class VisibleEvents:
     """The offset from which on the logs are complete."""
     events: int
     """Number of events of the space."""
+    sources: SourceClasses
 
     @classmethod
     async def by(cls, reading: AgentReading) -> "VisibleEvents":
         rows = [RowKey(activity.SPACES.name, reading.space), RowKey(settings.AGENTS.name, reading.space, reading.agent)]
+        rows.append(RowKey(settings.SPACES.name, reading.space))
         rows += [row for module in _presenting() for row in module.rows(reading.space)]
         snapshot = await reading.snapshot(rows, episodic.logs(reading.space, reading.agent, reading.log_events))
         tails = snapshot.tail(episodic.OWN, reading.space, reading.agent), snapshot.tail(episodic.SHARED, reading.space)
         row = snapshot.row(activity.SPACES, reading.space)
-        return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
+        sources = SourceClasses(snapshot.row(settings.SPACES, reading.space))
+        return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0, sources)
 
     async def present_forms(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
         """By id, for hits that stand for a text of a model: the text as it is now; None if the agent may not
@@ -162,8 +165,14 @@ class VisibleEvents:
         time_travel.check_size(reading.space, self.events)
         return PastMemory(reading)
 
+    def open(self, memory: RememberedEvent) -> SourcedEvent:
+        shown = self.snapshot.make_remembered(memory.offset, memory.data, memory.text)
+        trust = self.sources.class_of(shown.event)
+        return SourcedEvent.model_construct(position=shown.position, event=shown.event, text=shown.text, trust=trust)
+
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
-        return Preview(**_short(self.snapshot.make_remembered(memory.offset, memory.data, memory.text), chars))
+        shown = self.open(memory)
+        return Preview(**_short(shown, chars), trust=shown.trust)
 
 
 def _presenting() -> Sequence[ModuleType]:

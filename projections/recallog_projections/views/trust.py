@@ -8,6 +8,7 @@ from recallog_schemas.kinds.trust import (
     TrustSettings,
     class_of_kind,
     find_least,
+    is_untrusted,
     rank_of,
     read_stated,
 )
@@ -39,3 +40,7 @@ class SourceClasses:
         """Whether the space makes facts, beliefs or summaries from the event."""
         least = getattr(self._settings, purpose)
         return (rank_of(self.class_of(event)) or 0) >= (rank_of(least) or 0)
+
+    def takes_untrusted(self, purpose: Purpose) -> bool:
+        """Whether the space makes facts, beliefs or summaries from a source that is less trusted than agents."""
+        return is_untrusted(getattr(self._settings, purpose))

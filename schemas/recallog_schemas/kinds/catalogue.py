@@ -254,6 +254,19 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
         kind.payload.__pydantic_validator__.validate_python(payload)
 
 
+def leave_out_misfits(name: object, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored payload of the kind `name` without the values of `Kind.later` fields that do not fit."""
+    later = CATALOGUE[name].later if isinstance(name, str) and name in CATALOGUE else frozenset()
+    if later.isdisjoint(payload):
+        return {**payload}
+    try:
+        check(str(name), payload)
+    except ValidationError as error:
+        later &= {each["loc"][0] for each in error.errors() if each["loc"]}
+        return {field: value for field, value in payload.items() if field not in later}
+    return {**payload}
+
+
 def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
     """A valid payload of the kind `name` with its names and ids in NFC: the same object if they are."""
     kind = CATALOGUE.get(name)

@@ -13,7 +13,7 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.event import Event, Position
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.kinds import Dates, SourceClass
-from recallog_schemas.kinds.trust import AGENT, is_untrusted
+from recallog_schemas.kinds.trust import AGENT, class_of_kind, find_least, is_untrusted, read_stated
 from recallog_schemas.lazy_exports import document
 
 if TYPE_CHECKING:
@@ -272,7 +272,25 @@ def _has_view(value: object) -> bool:
     return isinstance(value, View) or (isinstance(value, tuple) and any(isinstance(item, View) for item in value))
 
 
-class Remembered(View):
+class Labelled:
+    """A memory whose text may be that of a tool, or imported. Lines show such texts as data: labelled and quoted."""
+
+    @property
+    def source_class(self) -> SourceClass:
+        """Whom or what its words are from: "operator", "user", "agent", "tool" or "import"."""
+        raise NotImplementedError
+
+    @property
+    def source_label(self) -> str:
+        """The class as a label in a line; "" if agents and people say it."""
+        return f"[{self.source_class}]" if is_untrusted(self.source_class) else ""
+
+    def quote_data(self, text: str) -> str:
+        """`text` in one line, quoted if it is data."""
+        return quote(text) if is_untrusted(self.source_class) else one_line(text)
+
+
+class Remembered(Labelled, View):
     """One event that an agent may see, with its position and its text."""
 
     position: Position
@@ -291,6 +309,11 @@ class Remembered(View):
         """When it happened, in UTC."""
         return self.event.at
 
+    @property
+    def source_class(self) -> SourceClass:
+        """The class of its kind, or a less trusted one that the event states; its space may say more."""
+        return find_least((class_of_kind(kinds.kind_of(self.event.kind)), read_stated(self.event.payload)))
+
     def format(self) -> str:
         """The event as one line that names its author; see `line`."""
         return self.line()
@@ -300,12 +323,13 @@ class Remembered(View):
 
         An event of another author names it, as does every event without a `reader`: `[turn 003][kind][author]
         text`. With `dated` a time that was not invented by ingest gives the date: `[turn 003, 2026-03-01][kind] text`.
+        The text of a tool or an import is labelled and quoted: `[turn 003][tool.used][tool] «text»`.
         """
-        return f"{self.line_prefix(reader, dated=dated)}{one_line(self.text)}"
+        return f"{self.line_prefix(reader, dated=dated)}{self.quote_data(self.text)}"
 
-    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
-        """The part of `line` before the text."""
-        return line_prefix(self.event, reader, dated=dated)
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False, label: str | None = None) -> str:
+        """The part of `line` before the text. `label` takes the place of `source_label`."""
+        return line_prefix(self.event, reader, dated=dated, label=self.source_label if label is None else label)
 
 
 class Standing(View):
@@ -332,20 +356,25 @@ class Standing(View):
         return f"[{note}]" if note else ""
 
 
-class Sourced(View):
-    """Whom or what the words of a memory are from. Lines show those of tools and imports as data: quoted."""
+class Sourced(Labelled, View):
+    """Whom or what the words of a memory are from, by the settings of its space."""
 
     trust: SourceClass = Field(default=AGENT, repr=False, exclude_if=lambda name: name == AGENT)
     """The source class: "operator", "user", "agent", "tool" or "import". Left out if it is "agent"."""
 
     @property
-    def source_label(self) -> str:
-        """The class as a label in a line; "" if agents and people say it."""
-        return f"[{self.trust}]" if is_untrusted(self.trust) else ""
+    def source_class(self) -> SourceClass:
+        """`trust`."""
+        return self.trust
 
-    def quote_data(self, text: str) -> str:
-        """`text` in one line, quoted if it is data."""
-        return quote(text) if is_untrusted(self.trust) else one_line(text)
+
+class SourcedEvent(Sourced, Remembered):
+    """An event with its source class by the settings of its space."""
+
+    @property
+    def quoted_text(self) -> str:
+        """The whole text with its line breaks, quoted if it is data."""
+        return quote_lines(self.text) if is_untrusted(self.trust) else self.text
 
 
 class EventLine(Protocol):
@@ -374,13 +403,15 @@ def shown_date(at: datetime, *, dated: bool) -> str | None:
     return f"{at:%Y-%m-%d}" if dated and not is_invented(at) else None
 
 
-def line_prefix(event: EventHead, reader: str | None, *, dated: bool, score: float | None = None) -> str:
+def line_prefix(
+    event: EventHead, reader: str | None, *, dated: bool, score: float | None = None, label: str = ""
+) -> str:
     """What precedes the text of `event` in a line: `[turn 003, 2026-03-01][kind][author][sal=0.62] `."""
     date = shown_date(event.at, dated=dated)
     moment = f"turn {event.turn:03d}" if date is None else f"turn {event.turn:03d}, {date}"
     author = "" if event.agent == reader else f"[{event.agent}]"
     salience = "" if score is None else f"[sal={score:.2f}]"
-    return f"[{moment}][{event.kind}]{author}{salience} "
+    return f"[{moment}][{event.kind}]{author}{salience}{label} "
 
 
 def are_dated(times: Iterable[datetime], dates: Dates) -> bool:
@@ -419,7 +450,12 @@ def one_line(text: str) -> str:
 
 def quote(text: str) -> str:
     """`text` in one line between marks that it does not contain: data, which no line of ours is."""
-    return f"«{one_line(text).translate(_INNER_MARKS)}»"
+    return quote_lines(one_line(text))
+
+
+def quote_lines(text: str) -> str:
+    """As `quote`, with the line breaks of `text`: only for a text that is indented."""
+    return f"«{text.translate(_INNER_MARKS)}»"
 
 
 def indent_lines(text: str) -> str:

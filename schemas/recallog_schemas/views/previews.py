@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Sourced, Standing, View, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Sourced, SourcedEvent, Standing, line_prefix
 from recallog_schemas.views.recall import Recalled
 
 
-class Preview(View):
+class Preview(Sourced):
     """The beginning of one event that an agent may see. `Memory.entries` returns the whole event for its `id`."""
 
     id: str
@@ -37,10 +37,10 @@ class Preview(View):
 
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The preview as one line of a prompt of `reader`, see `Remembered.line`: `[turn 003][kind] text`."""
-        return f"{line_prefix(self, reader, dated=dated)}{one_line(self.preview)}"
+        return f"{line_prefix(self, reader, dated=dated, label=self.source_label)}{self.quote_data(self.preview)}"
 
 
-class SearchHit(Preview, Standing, Sourced):
+class SearchHit(Preview, Standing):
     """The preview of a memory that matches a query: the beginning of the passage that matches best."""
 
     score: float
@@ -60,7 +60,7 @@ class SearchHit(Preview, Standing, Sourced):
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The preview as one line of a prompt, with its note; see `Preview.line`."""
         labels = f"{self.source_label}{self.labels(self.id)}"
-        return f"{line_prefix(self, reader, dated=dated)[:-1]}{labels} {self.quote_data(self.preview)}"
+        return f"{line_prefix(self, reader, dated=dated, label=labels)}{self.quote_data(self.preview)}"
 
     @property
     def is_entry(self) -> bool:
@@ -115,7 +115,7 @@ class EntriesView(OfAgent, Bounded):
     list_field: ClassVar[str] = "entries"
     rest: ClassVar[str] = "ask again for the last of the ids"
 
-    entries: tuple[Remembered, ...]
+    entries: tuple[SourcedEvent, ...]
     """The events, in the order of the requested ids."""
     missing: tuple[str, ...]
     """The requested ids that are unknown, or of events that the agent may not see."""

@@ -7,11 +7,11 @@ from typing import ClassVar, Protocol
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Sourced, Standing, View, one_line
+from recallog_schemas.views.base import Bounded, EventLine, OfAgent, SourcedEvent, Standing, View, one_line
 from recallog_schemas.views.grouping import Groupable, group_hits
 
 
-class RecallHit(Remembered, Standing, Sourced):
+class RecallHit(SourcedEvent, Standing):
     """A memory that matches a query, with its score and the parts of it."""
 
     score: float
@@ -46,13 +46,10 @@ class RecallHit(Remembered, Standing, Sourced):
         """Whether it is an entry, and not an event."""
         return kinds.kind_of(self.event.kind).role == kinds.ENTRY
 
-    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False, label: str | None = None) -> str:
         """The part of `line` before the text; it ends with `note` if there is one."""
-        return f"{super().line_prefix(reader, dated=dated)[:-1]}{self.source_label}{self.labels(self.event.id)} "
-
-    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
-        """The memory as one line of a prompt, quoted if it is from a tool or imported; see `Remembered.line`."""
-        return f"{self.line_prefix(reader, dated=dated)}{self.quote_data(self.text)}"
+        source = self.source_label if label is None else label
+        return super().line_prefix(reader, dated=dated, label=f"{source}{self.labels(self.event.id)}")
 
     @property
     def quote(self) -> str:

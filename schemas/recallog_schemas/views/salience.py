@@ -21,9 +21,10 @@ class Salient(Remembered):
     importance: float
     """0 to 1: the importance of its kind, by the catalogue or the declaration of its space at that time."""
 
-    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False, label: str | None = None) -> str:
         """The part of `line` before the text, with the score: `[turn 003][kind][sal=0.62] `."""
-        return line_prefix(self.event, reader, dated=dated, score=self.score)
+        label = self.source_label if label is None else label
+        return line_prefix(self.event, reader, dated=dated, score=self.score, label=label)
 
 
 class SalientView(OfAgent, Bounded):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from recallog_schemas.views.base import Bounded, OfSpace, Remembered, one_line
+from recallog_schemas.views.base import Bounded, OfSpace, Remembered
 
 
 class SceneView(OfSpace, Bounded):
@@ -18,4 +18,4 @@ class SceneView(OfSpace, Bounded):
 
     def format(self) -> str:
         """The texts of the scene's events, one per line; `(no scene)` if there are none."""
-        return "\n".join(one_line(shown.text) for shown in self.events if shown.text) or "(no scene)"
+        return "\n".join(shown.quote_data(shown.text) for shown in self.events if shown.text) or "(no scene)"

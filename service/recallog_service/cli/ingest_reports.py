@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from recallog.scrubbing import describe_counts
+from recallog_schemas.kinds.trust import CLASSES, SourceClass
 from recallog_schemas.views import count_noun
 from recallog_service.cli import terminal
 from recallog_service.ingest import Ingested, IngestedFile
@@ -19,6 +20,8 @@ _COUNTS: Mapping[str, Callable[[IngestedFile], int]] = {
     "skipped": lambda each: sum(each.left_out.values()),
     "replaced": lambda each: sum(each.scrubbed.values()),
 }
+_BY_KIND = "if others wrote it, --trust import: no facts and no beliefs are made from imports"
+_IMPORTED = "no facts and no beliefs are made from imports; if you trust all who wrote it, --trust user"
 _ALWAYS = ("added", "present")
 """The counts that are shown where all of them are 0."""
 
@@ -131,6 +134,9 @@ def _print_total(results: Sequence[IngestedFile], more: str = "") -> None:
         terminal.print_lines(f"Skipped {count_noun(left_out.total(), 'record')} ({of})")
     if scrubbed:
         terminal.print_lines(f"Replaced {describe_counts(scrubbed)}")
+    if classes := sum((Counter(each.classes) for each in results), Counter[SourceClass]()):
+        counts = ", ".join(f"{classes[name]:,} {name}" for name in CLASSES if classes[name])
+        terminal.print_lines(f"Sources: {counts} ({_IMPORTED if classes['import'] else _BY_KIND})")
 
 
 def _other_times(result: Ingested) -> str:

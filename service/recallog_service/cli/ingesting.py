@@ -51,7 +51,10 @@ def ingest_command(
     ] = False,
     trust: Annotated[
         SourceClass | None,
-        typer.Option(help="Source class that the events state, for example import: they are then data, no evidence."),
+        typer.Option(
+            help="Source class that the events state: import for a file of others, user for one whose authors you "
+            "trust; default: import for chats among people, else by kind."
+        ),
     ] = None,
     messages_key: Annotated[
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
@@ -100,6 +103,12 @@ def ingest_command(
     own, so that what one customer said is not recalled for another. The
     command says which was chosen and why. A conversation is identified by its
     id, else by the first message of its user.
+
+    What users and agents say in a file may become facts and beliefs, as if
+    they had said it here; what tools printed may not. Chats among people are
+    imports, from which no facts and no beliefs are made. With --trust import
+    that holds for any file, and only its memories are taken: no settings, no
+    documents and no changes of entries.
 
     The exit code is 0 if all that was read is in the ledger, 1 if something
     was refused or nothing of a file was kept, 2 if there is no file to read,

@@ -158,8 +158,12 @@ def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) ->
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
     by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
-    also += f"  (from: {hit.trust})" if hit.source_label else ""
+    also += _describe_source(hit)
     return f"{also}  (weak)" if hit.weak else also
+
+
+def _describe_source(shown: "views.Sourced") -> str:
+    return f"  (from: {shown.trust})" if shown.source_label else ""
 
 
 def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
@@ -216,7 +220,7 @@ def print_end(view: "views.Recalled", *, explain: bool = False) -> None:
 def _entries(view: "views.EntriesView") -> None:
     for shown in view.entries:
         event = shown.event
-        head = f"{event.id}  {shown.position}{_when(event.at)}  {event.agent}  {event.kind}"
+        head = f"{event.id}  {shown.position}{_when(event.at)}  {event.agent}  {event.kind}{_describe_source(shown)}"
         terminal.print_lines(one_line(head), "bold")
         terminal.print_lines(indent_lines(shown.text))
     if not view.entries:

@@ -30,6 +30,7 @@ from datetime import datetime, timedelta
 
 from recallog.messages.mapping import Draft, MessageRefusal, Omission, drafts_of, without_open_calls
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_schemas.kinds.trust import SourceClass
 from recallog_service.formats.conversations import FileConversation, Layout, alike, is_unique, layout_of
 from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.format import Options
@@ -52,6 +53,8 @@ class ConversationFile:
     """Records of the file that belong to no conversation, by their types."""
     subjects: bool = False
     """See `Options`."""
+    trust: SourceClass | None = None
+    """See `Item`."""
     unit: str = "conversation"
 
     @property
@@ -67,7 +70,8 @@ class ConversationFile:
             if error is not None:
                 yield refuse_item(number, f"conversation {number}", error)
             elif isinstance(conversation, FileConversation):
-                yield from _items(conversation, self.layout, self.start, subjects=self.subjects)
+                for item in _items(conversation, self.layout, self.start, subjects=self.subjects):
+                    yield item if self.trust is None else replace(item, trust=self.trust)
         for kind in self.left_out:
             yield Item(0, left_out=kind)
 
@@ -94,10 +98,14 @@ class FoundMessages:
 
 
 def reader(
-    expected: str, find: Callable[[Sequence[object], Options], FoundMessages], structure: Structure | None = None
+    expected: str,
+    find: Callable[[Sequence[object], Options], FoundMessages],
+    structure: Structure | None = None,
+    trust: SourceClass | None = None,
 ) -> Callable[[Source, Options], ConversationFile]:
     """The `Format.read` of a format of JSON documents. `expected` describes them in errors; `find` raises
-    `InvalidEvent` if the documents are others, and so does the reader if none of them has the structure."""
+    `InvalidEvent` if the documents are others, and so does the reader if none of them has the structure. `trust` is
+    that of `Item`."""
 
     def read(source: Source, options: Options) -> ConversationFile:
         try:
@@ -107,20 +115,24 @@ def reader(
         if structure is not None and documents and not structure.fits(Sample(tuple(documents))):
             raise wrong_format(expected, documents)
         found = find(documents, options)
-        return file_of(found.conversations, options, [*found.left_out, *source.left_out, *[HALF] * source.halves])
+        left_out = [*found.left_out, *source.left_out, *[HALF] * source.halves]
+        return file_of(found.conversations, options, left_out, trust)
 
     return read
 
 
 def file_of(
-    conversations: Sequence[FileConversation | InvalidEvent], options: Options, left_out: Sequence[str] = ()
+    conversations: Sequence[FileConversation | InvalidEvent],
+    options: Options,
+    left_out: Sequence[str] = (),
+    trust: SourceClass | None = None,
 ) -> ConversationFile:
     """The file with these conversations."""
     settled = tuple(
         each.spoken_by(options.agent) if isinstance(each, FileConversation) else each for each in conversations
     )
     layout = layout_of([each for each in settled if isinstance(each, FileConversation)], options.space)
-    return ConversationFile(layout, settled, options.start, tuple(left_out), options.subjects)
+    return ConversationFile(layout, settled, options.start, tuple(left_out), options.subjects, trust)
 
 
 def reader_of_each(

@@ -10,6 +10,7 @@ documents, records         where a document has its conversations, and a convers
 session, session_when      the fields of a session, each with the place where a record has it: id, cwd, created_at; and
                            a pattern of the records that have them
 agent                      who speaks where a record is the agent's; default "assistant"
+trust                      the source class that the events state, if it is not that of their kinds
 id, time, kind             where a record has the id and the time of its message, and the kind under which it is counted
                            if no rule fits it
 speaker, name              where a record has who spoke, and their name; a second one of a name has the id too
@@ -61,7 +62,7 @@ def declared_in(file: Traversable) -> dict[str, Format]:
 def _format(name: str, table: Table) -> Format:
     own = table.get("structure")
     structure = Structure(own, table.get("among")) if own else structure_of(name)
-    read = reader(table["about"], lambda documents, _options: find(table, documents), structure)
+    read = reader(table["about"], lambda documents, _options: find(table, documents), structure, table.get("trust"))
     return Format(name, table["about"], structure, read, table["keeps"], table.get("leaves_out", ""))
 
 

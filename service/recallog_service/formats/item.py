@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.invented_times import INVENTED_FROM
+from recallog_schemas.kinds.trust import SourceClass
 
 DEFAULT_START = INVENTED_FROM
 """Missing times count up from here. A constant and not the clock: the same file must always give the same events."""
@@ -38,6 +39,8 @@ class Item:
     """Whether the rest of its conversation is refused if the event is."""
     is_copied: bool = False
     """Whether other files may repeat the event: in another session, or with less or more of its text."""
+    trust: SourceClass | None = None
+    """The source class that the event states, unless the caller names one. None: that of its kind."""
 
 
 def derived_id(space: str, session: str | None, key: object) -> str:

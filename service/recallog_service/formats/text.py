@@ -13,7 +13,7 @@ day. There every name is that of a person, and may have any characters. Whether 
 from the numbers of the whole file, then from the order of its lines; else the month is first if "/" is between them and
 a clock of 12 hours follows. A time without a zone is taken as UTC. A clock time without a date is ignored. Lines before
 the first message, lines with a time but no name, and notices in the name of a group, or at the beginning of a chat, are
-left out.
+left out. What people write there is an import, since it is not said to an agent.
 """
 
 import re
@@ -85,7 +85,8 @@ def _read(source: Source, options: Options) -> ConversationFile:
         raise InvalidEvent(f"expected {_EXPECTED}", rule="format")
     messages = [_message(part) if isinstance(part, _Said) else part for _, part in parts]
     conversation = FileConversation(1, {}, messages, [line for line, _ in parts], "line")
-    return file_of([conversation], options)
+    is_of_people = any(isinstance(part, _Said) and part.is_person for _, part in parts)
+    return file_of([conversation], options, trust="import" if is_of_people else None)
 
 
 def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]:

@@ -6,7 +6,7 @@ Every step uses only beliefs that the agent may see. So neither an edge, nor its
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from recallog.queries import grounds
 from recallog.reading.read_session import Snapshot
@@ -58,7 +58,11 @@ def normal_form(subject: str) -> str:
 
 async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
     space, agent = reading.space, reading.agent
-    logs = [(LogName(beliefs.ABOUT.name, space, reader), beliefs_limits.ABOUT_KEPT) for reader in ("", agent)]
+    logs = [
+        (LogName(log.name, space, reader), beliefs_limits.ABOUT_KEPT)
+        for log in (beliefs.ABOUT, beliefs.UNTRUSTED_ABOUT)
+        for reader in ("", agent)
+    ]
     rows = [RowKey(settings.AGENTS.name, space, agent), RowKey(settings.SPACES.name, space)]
     snapshot = await reading.snapshot(rows, [*logs, own_log(space, agent)])
     seen = _decode_beliefs(snapshot, space, agent)
@@ -91,17 +95,18 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
 
 
 def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBelief]:
-    """The beliefs that both logs retain completely, oldest first. One that a log has dropped may supersede another.
+    """The beliefs that the logs retain completely, oldest first. One that a log has dropped may supersede another.
 
-    One that comes from a source from which the space makes no beliefs is left out, as in `queries.find_beliefs`.
+    One that comes from a source from which the space makes no beliefs is left out, as in `queries.find_beliefs`. A log
+    of which the space makes no beliefs may be incomplete.
     """
     sources = SourceClasses(snapshot.row(settings.SPACES, space))
     found: dict[int, LinkedBelief] = {}
     kept_from = 0
-    for reader in ("", agent):
-        tail = snapshot.tail(beliefs.ABOUT, space, reader)
-        rows = beliefs.ABOUT.decode_all(tail.entries)
-        if tail.total > len(rows):
+    for log, reader in product((beliefs.ABOUT, beliefs.UNTRUSTED_ABOUT), ("", agent)):
+        tail = snapshot.tail(log, space, reader)
+        rows = log.decode_all(tail.entries)
+        if tail.total > len(rows) and (log is beliefs.ABOUT or sources.takes_untrusted("beliefs")):
             kept_from = max(kept_from, rows[0].offset)
         for row in rows:
             shown = snapshot.make_remembered(row.offset, row.data, None)

@@ -16,8 +16,8 @@ class BeliefsInventory:
     section = "beliefs"
 
     async def take(self, reading: AgentReading) -> Mapping[str, KnownItem]:
-        log = queries.belief_log(reading.space, reading.agent, beliefs_limits.BELIEFS_KEPT)
-        snapshot = await reading.snapshot([RowKey(settings.SPACES.name, reading.space)], [log])
+        logs = queries.belief_logs(reading.space, reading.agent, beliefs_limits.BELIEFS_KEPT)
+        snapshot = await reading.snapshot([RowKey(settings.SPACES.name, reading.space)], logs)
         believed = queries.find_beliefs(snapshot, reading.space, reading.agent)
         return {each.event.id: KnownItem(each.text) for each in believed}
 

@@ -1,12 +1,14 @@
 """Queries about reflections: which are due, since when and on what, and what agents have come to believe."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from recallog.queries.salient import clock
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.models.beliefs import beliefs, reflection
+from recallog_projections.models.beliefs.beliefs import BeliefRow
 from recallog_projections.models.beliefs.reflection import Agent
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import episodic, salience, settings
@@ -102,19 +104,32 @@ async def reflection_of(reading: AgentReading) -> ReflectionView:
         newest = needed
 
 
-def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
-    """The log of the reflections of `agent`, and how many of its newest entries to read."""
-    return LogName(beliefs.BELIEFS.name, space, agent), newest
+def belief_logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
+    """The logs of the reflections of `agent`, and how many of their newest entries to read."""
+    return [(LogName(log.name, space, agent), newest) for log in (beliefs.BELIEFS, beliefs.UNTRUSTED)]
 
 
-def find_beliefs(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
-    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see.
+def read_logs(snapshot: Snapshot, space: str, agent: str) -> list[BeliefRow]:
+    """The rows of `belief_logs`, oldest first."""
+    tails = [snapshot.tail(log, space, agent) for log in (beliefs.BELIEFS, beliefs.UNTRUSTED)]
+    rows = beliefs.BELIEFS.decode_all([data for tail in tails for data in tail.entries])
+    return sorted(rows, key=attrgetter("offset"))
+
+
+def find_beliefs(
+    snapshot: Snapshot,
+    space: str,
+    agent: str,
+    reader: str | None = None,
+    *,
+    newest: int = beliefs_limits.BELIEFS_KEPT,
+) -> list[Belief]:
+    """The newest reflections of `agent` in `snapshot`, oldest first; with a `reader`, only those that it may see.
 
     One that comes from a source from which the space makes no beliefs, such as an imported one, is not a belief.
     """
     found, sources = [], SourceClasses(snapshot.row(settings.SPACES, space))
-    for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
-        entry = beliefs.BELIEFS.decode(data)
+    for entry in read_logs(snapshot, space, agent):
         shown = snapshot.make_remembered(entry.offset, entry.data, None)
         may_read = reader is None or beliefs.may_read(reader, entry, shown.event)
         if may_read and sources.allows("beliefs", shown.event):
@@ -122,7 +137,7 @@ def find_beliefs(snapshot: Snapshot, space: str, agent: str, reader: str | None 
             found.append(
                 Belief.model_construct(position=shown.position, event=shown.event, text=shown.text, based_on=based_on)
             )
-    return found
+    return found[-newest:]
 
 
 async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
@@ -131,7 +146,7 @@ async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, shown_to), RowKey(settings.SPACES.name, space)],
-        [belief_log(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
+        [*belief_logs(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(
         **await of_agent(reading, snapshot, reader),

@@ -15,8 +15,10 @@ from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.models.long_term.similar import compared_by, similar
 from recallog.operations.parameters import At
+from recallog.queries import event_lookup
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading, SpaceReading
+from recallog.reading.source_classes import read_sources
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import linking, tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
@@ -32,7 +34,7 @@ from recallog_schemas.errors import (
     InvariantViolation,
     Refused,
 )
-from recallog_schemas.kinds import QualitySettings
+from recallog_schemas.kinds import QualitySettings, SourceClass, trust
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term import seeding
 from recallog_schemas.models.long_term.views import (
@@ -89,10 +91,25 @@ class _Look:
 
 async def retain(access: MemoryAccess, event: Event) -> Retained:
     """Publish an entry, and return the outcome. Raises `Refused` for one pinned entry too many."""
+    event = await _lower_to_sources(access, event)
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is not None:
         return look.answer
     return _make_retained(event, *await _publish_entry(access, event), look.nearest)
+
+
+async def _lower_to_sources(access: MemoryAccess, event: Event) -> Event:
+    """`event` with the class of the least trusted event that it names as a source. The fold adds that of entries."""
+    if not event.payload.get("sources"):
+        return event
+    least = await access.of_agent(event.space, event.agent, At(), _find_class, event)
+    return event.model_copy(update={"payload": {**event.payload, **trust.state_class(least)}})
+
+
+async def _find_class(reading: AgentReading, event: Event) -> SourceClass:
+    sources = await read_sources(reading)
+    seen = await event_lookup.read_visible(reading, event.payload["sources"])
+    return trust.find_least((trust.read_stated(event.payload), *map(sources.class_of, seen)))
 
 
 def entry_event(

@@ -185,7 +185,7 @@ async def compose(
                 *episodic.logs(space, agent, newest),
                 *scene.visitor_logs(space, agent),
                 episodic.action_log(space, agent),
-                reflections.belief_log(space, agent, beliefs_limits.PROMPT_BELIEFS),
+                *reflections.belief_logs(space, agent, beliefs_limits.PROMPT_BELIEFS),
             ],
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
@@ -247,7 +247,7 @@ def _read_sections(
     return _SectionContents(
         goals,
         seen,
-        reflections.find_beliefs(snapshot, space, agent),
+        reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS),
         _visitors(snapshot, space, agent),
         _actions(snapshot, space, agent),
         request.scene,
@@ -291,7 +291,7 @@ def _prompt(
 
     def line(event: Remembered) -> PromptLine:
         source = shown.source_of(event)
-        prefix = f"{event.line_prefix(reflection.agent, dated=dated)[:-1]}{source.source_label} "
+        prefix = event.line_prefix(reflection.agent, dated=dated, label=source.source_label)
         return PromptLine(source.quote_data(event.text), prefix, event.position.offset)
 
     def plain_line(event: Remembered) -> PromptLine:
@@ -438,5 +438,5 @@ def _reflection_request(
             continue
         prefix = event.line_prefix(reflection.agent, dated=dated)
         text = cut(one_line(own), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
-        evidence.append(PromptLine(text, prefix, event.position.offset, one_line(event.event.id)))
+        evidence.append(PromptLine(event.quote_data(text), prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

@@ -11,7 +11,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from recallog.models.beliefs.queries import belief_log
+from recallog.models.beliefs.queries import belief_logs, read_logs
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers.summary import summarize_texts
 from recallog.reading.read_session import Snapshot, position
@@ -149,7 +149,7 @@ async def _read(reading: AgentReading) -> Snapshot:
         [RowKey(settings.AGENTS.name, space, agent), *clock.keys(space, agent)],
         [
             *episodic.logs(space, agent, log_events),
-            belief_log(space, agent, beliefs_limits.BELIEFS_KEPT),
+            *belief_logs(space, agent, beliefs_limits.BELIEFS_KEPT),
             (LogName(insights.INSIGHTS.name, space, agent), stream_limits.INSIGHTS_KEPT),
         ],
     )
@@ -162,7 +162,7 @@ def _events(snapshot: Snapshot, space: str, agent: str, log_events: int) -> Sequ
 
 
 def _all(snapshot: Snapshot, space: str, agent: str) -> Iterator[_Memory]:
-    for row in beliefs.BELIEFS.decode_all(snapshot.tail(beliefs.BELIEFS, space, agent).entries):
+    for row in read_logs(snapshot, space, agent):
         event = codec.decode(row.data)
         yield _of_event(row.offset, event, event.text, kinds.kind_of(event.kind).importance)
     name = agent.encode()

@@ -14,7 +14,8 @@ KINDS = (
         "belief text insights about",
         shared=True,
         sources="based_on",
-        version=2,
+        version=3,
+        later=frozenset({"about", "stance", "supersedes"}),
     ),
     bookkeeping("reflection.failed", "A due reflection was not written.", ReflectionFailed, "reason"),
 )

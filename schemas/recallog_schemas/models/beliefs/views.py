@@ -14,7 +14,7 @@ from recallog_schemas.views.base import (
     LossReason,
     OfAgent,
     Remembered,
-    Sourced,
+    SourcedEvent,
     View,
     count_noun,
     event_lines,
@@ -186,7 +186,7 @@ class ContradictionsView(OfAgent, Bounded):
         return "\n".join([head, indent_lines("\n".join(self.lines([each.earlier, each.later])))])
 
 
-class Counted(Remembered, Sourced):
+class Counted(SourcedEvent):
     """One event that counts towards a reflection."""
 
     importance: float

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from recallog_schemas import limits
 from recallog_schemas.event import Position
+from recallog_schemas.kinds.trust import AGENT, SourceClass, find_least, read_stated
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, OfAgent, Standing, View, count_noun, one_line
+from recallog_schemas.views.base import Bounded, Labelled, OfAgent, Standing, View, count_noun, one_line
 
 
-class EntryView(Standing):
+class EntryView(Labelled, Standing):
     """One entry, as it is now or was at the requested moment."""
 
     id: str
@@ -63,19 +64,28 @@ class EntryView(Standing):
     """Of an archived entry: the id of the entry that says the same."""
 
     @property
+    def source_class(self) -> SourceClass:
+        """That of agents, or a less trusted one by the type or the metadata of the entry."""
+        return find_least((AGENT, read_stated({"type": self.type, "metadata": self.metadata})))
+
+    @property
     def label(self) -> str:
-        """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal. Then the note, if any."""
+        """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal. Then `source_label`, and the
+        note, if any."""
         priority = "" if self.priority == "normal" else f"[{self.priority}]"
-        return f"{priority}{self.labels(self.id)}"
+        return f"{priority}{self.source_label}{self.labels(self.id)}"
 
     @property
     def labelled(self) -> str:
-        """The text in one line, after its label if it has one."""
-        return " ".join(part for part in (self.label, one_line(self.text)) if part)
+        """The text in one line, quoted if it is data, after its label if it has one."""
+        return self._label_text(one_line(self.text))
+
+    def _label_text(self, text: str) -> str:
+        return " ".join(part for part in (self.label, self.quote_data(text)) if part)
 
     def format(self) -> str:
         """Id, type and the beginning of the labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
-        return one_line(f"{self.id} {self.type} {cut(self.labelled, limits.PREVIEW_CHARS)}")
+        return one_line(f"{self.id} {self.type} {self._label_text(cut(one_line(self.text), limits.PREVIEW_CHARS))}")
 
 
 class EntryFound(OfAgent):

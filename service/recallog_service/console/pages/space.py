@@ -1,5 +1,6 @@
 """A space: its timeline, which grows while it is shown; its sessions, what is due, and who may see what."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from starlette.responses import Response
 
 from recallog_schemas import Position, triggers
 from recallog_schemas.errors import OutOfRange
+from recallog_schemas.kinds.trust import CLASSES, TRUST
 from recallog_schemas.views import Remembered, SpaceDetail
 from recallog_service.console.page import Page, Place
 from recallog_service.console.visit import HEADERS, Visit
@@ -35,7 +37,8 @@ async def space(visit: Visit) -> Response:
     events = await _events(visit, name)
     if visit.only_agent is not None:
         following = _behind(events.items[-1].position) if events.items else None
-        return await visit.page("space.html", title=name, command=events.asked, events=events, following=following)
+        shown: dict[str, Any] = {"events": events, "following": following, "sources": CLASSES}
+        return await visit.page("space.html", title=name, command=events.asked, **shown)
     detail = await visit.ask("space", space=name)
     if detail.activity is None:
         raise OutOfRange(f"there is no space {name}", path="space")
@@ -46,6 +49,7 @@ async def space(visit: Visit) -> Response:
         command=events.asked,
         events=events,
         following=_behind(detail.activity.last),
+        sources=CLASSES,
         detail=detail,
         sessions=await visit.ask("sessions", space=name, limit=SESSIONS),
         due=await visit.ask("pending", space=name, limit=DUE),
@@ -84,6 +88,7 @@ async def _events(visit: Visit, space: str, start: Position | None = None) -> Ev
     given = visit.given
     arguments: dict[str, Any] = {"space": space, "limit": EVENTS, "session": given.get("session")}
     arguments |= {"before": given.get("before"), "kinds": [given["kind"]] if "kind" in given else None}
+    arguments |= {"filter": json.dumps({TRUST: given["trust"]}) if "trust" in given else None}
     if visit.only_agent is None:
         operation = "history"
         arguments |= {"author": given.get("author"), "containing": given.get("containing")}
