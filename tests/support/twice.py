@@ -1,13 +1,14 @@
 """A memory whose ledger delivers every event twice, beside one that does not, and what a rebuild must not change."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position
 from recallog_streams.ledgers.memory import MemoryLedger
-from support.events import recorded
+from support.events import one_loop, recorded, run
 
 
 class TwiceLedger(MemoryLedger):
@@ -46,3 +47,15 @@ async def rebuilt(memory: Memory, asked: Callable[[], Awaitable[object]]) -> lis
     assert (await memory.admin.dead_letters()).items == ()
     assert await events_of(memory) == before
     return before
+
+
+@contextmanager
+def rebuilt_after(memory: Memory, answers: Callable[[Memory], Awaitable[object]]) -> Iterator[Memory]:
+    """Open a memory for a test that is a coroutine. After the test, check that a rebuild does not change `answers`."""
+    with one_loop():
+        run(memory.__aenter__())
+        try:
+            yield memory
+            run(rebuilt(memory, lambda: answers(memory)))
+        finally:
+            run(memory.__aexit__(None, None, None))
