@@ -1,7 +1,8 @@
 """A memory whose ledger delivers every event twice, beside one that does not, and what a rebuild must not change."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+
+import pytest
 
 from recallog import Event, Memory
 from recallog.composition import assemble
@@ -9,6 +10,9 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import one_loop, recorded, run
+
+Check = Callable[[Memory], Awaitable[object]]
+"""What a test asks a memory; it may assert about the answer."""
 
 
 class TwiceLedger(MemoryLedger):
@@ -49,13 +53,19 @@ async def rebuilt(memory: Memory, asked: Callable[[], Awaitable[object]]) -> lis
     return before
 
 
-@contextmanager
-def rebuilt_after(memory: Memory, answers: Callable[[Memory], Awaitable[object]]) -> Iterator[Memory]:
-    """Open a memory for a test that is a coroutine. After the test, check that a rebuild does not change `answers`."""
+@pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
+def memory(request: pytest.FixtureRequest, checks: Sequence[Check]) -> Iterator[Memory]:
+    """An open memory for a test that is a coroutine. After the test, each of `checks` is called before and after a
+    rebuild, and must return the same. A module that uses it has a fixture `checks`; a test may add to them."""
+
+    async def answers() -> list[object]:
+        return [await check(memory) for check in checks]
+
+    memory: Memory = request.param()
     with one_loop():
         run(memory.__aenter__())
         try:
             yield memory
-            run(rebuilt(memory, lambda: answers(memory)))
+            run(rebuilt(memory, answers))
         finally:
             run(memory.__aexit__(None, None, None))

@@ -1,7 +1,7 @@
 """`memory.conversation`: messages in and out, taken out, and compacted, through rebuilds and repeated deliveries."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from support.chat_server import ChatServer, completion
 from support.cli import Result, recallog
 from support.events import event, run
 from support.real_data import path
-from support.twice import events_of, once, rebuilt_after, twice
+from support.twice import Check, events_of, once, twice
+from support.twice import memory as memory
 
 pytestmark = pytest.mark.models("conversations")
 
@@ -68,15 +69,14 @@ ALL: list[Message] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
-def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    """The memory of a test. After the test its conversations are read again, before and after a rebuild."""
+@pytest.fixture
+def checks() -> list[Check]:
+    """What is pending, and the conversation, whole and without what is compacted."""
+    return [lambda memory: shown(memory, whole=True), shown, pending]
 
-    async def answers(memory: Memory) -> object:
-        return [await shown(memory, whole=True), await shown(memory), list(await memory.pending("s"))]
 
-    with rebuilt_after(request.param(), answers) as memory:
-        yield memory
+async def pending(memory: Memory) -> list[object]:
+    return list(await memory.pending("s"))
 
 
 async def shown(memory: Memory, *, whole: bool = False, session: str = "x") -> list[Message]:
