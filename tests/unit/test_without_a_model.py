@@ -69,15 +69,16 @@ def test_without_a_model_and_those_built_on_it_the_others_work(model: str, tmp_p
     written.write_text(TEST_OF_THE_OTHERS)
     left = [each for each in BUILT_IN if each not in without.left_out([model])]
     written.with_suffix(".txt").write_text(" ".join(left))
-    tests_pass_in(tmp_path, "the_others", *FEW)
+    check_tests(tmp_path, "the_others", *FEW)
 
 
 def test_without_any_model_the_tests_of_the_kernel_pass(tmp_path: Path) -> None:
     without.copy_without(BUILT_IN, tmp_path)
-    tests_pass_in(tmp_path, *MANY)
+    check_tests(tmp_path, *MANY)
 
 
-def tests_pass_in(copy: Path, *names: str) -> None:
+def check_tests(copy: Path, *names: str) -> None:
+    """Run files of tests in a copy. All must pass."""
     files = [f"tests/unit/test_{name}.py" for name in names]
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis")  # its import takes long, and none uses it
     done = without.run(copy, "-m", "pytest", *options, *files, **{campaigns.IN_COPY: "1"})
