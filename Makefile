@@ -11,12 +11,18 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# With uv, which shares packages between venvs, they are there within seconds; pip takes some minutes.
+UV := $(shell command -v uv 2>/dev/null)
+MAKE_VENV = $(if $(UV),$(UV) venv --quiet --clear --seed --python $(PYTHON) $(1),$(PYTHON) -m venv --clear $(1))
+PIP_INSTALL = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet \
+	--disable-pip-version-check)
+
 install: .venv/.installed ## create .venv with everything a developer needs
 
 # What the demo itself needs: `make demo` does not wait for the developers' tools.
 .venv/.runs: pyproject.toml adapters/recallog-demo/pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]' --editable adapters/recallog-demo
+	@test -x $(BIN)/python || $(call MAKE_VENV,.venv)
+	$(call PIP_INSTALL,.venv) --editable '.[server]' --editable adapters/recallog-demo
 	@touch $@
 
 # The packages under adapters are installed too: their tests are among the others. Torch takes some GB.
@@ -26,10 +32,9 @@ ADAPTERS := $(filter-out $(FRAMEWORKS),$(wildcard adapters/*))
 WITH_TORCH := adapters/recallog-sentence-transformers
 
 .venv/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
-		$(patsubst %,--editable %,$(filter-out $(WITH_TORCH),$(ADAPTERS)))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable $(WITH_TORCH)
+	@test -x $(BIN)/python || $(call MAKE_VENV,.venv)
+	$(call PIP_INSTALL,.venv) --editable '.[dev]' $(patsubst %,--editable %,$(filter-out $(WITH_TORCH),$(ADAPTERS)))
+	$(call PIP_INSTALL,.venv) --no-deps --editable $(WITH_TORCH)
 	@touch .venv/.runs $@
 
 demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
@@ -48,12 +53,7 @@ test-apart: test-sentence-transformers test-adapters test-typescript test-browse
 without: install ## run each test in a copy with just the memory models that it needs; with MODEL=tiers all that do not need it
 	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)
 
-# With uv, which shares packages between venvs, they are there within seconds; pip takes some minutes.
-UV := $(shell command -v uv 2>/dev/null)
 VENVS := .venv-adapters
-MAKE_VENV = $(if $(UV),$(UV) venv --quiet --clear --python $(PYTHON) $(1),$(PYTHON) -m venv --clear $(1))
-PIP_INSTALL = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet \
-	--disable-pip-version-check)
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
 .venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)

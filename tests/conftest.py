@@ -1,9 +1,11 @@
 """Configuration of all tests."""
 
+import inspect
 import os
 import signal
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from recallog_projections import notices as said
-from support import needed_models, notices, real_data
+from recallog_streams.collector import pause_collection
+from support import campaigns, needed_models, notices, real_data
+from support.events import run
 
 _RAM, _RAM_BYTES_MIN = Path("/dev/shm"), 4 * 1024**3
 
@@ -51,7 +55,13 @@ pytest.register_assert_rewrite(
 )
 
 # No deadline, since machines differ in speed, and the same examples in every run, so that a failure repeats.
-settings.register_profile("recallog", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "recallog",
+    deadline=None,
+    derandomize=True,
+    max_examples=campaigns.examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("recallog")
 
 _ONE_BY_ONE = ("simulation/", "unit/test_without_a_model.py")
@@ -60,6 +70,9 @@ _ONE_BY_ONE = ("simulation/", "unit/test_without_a_model.py")
 FOLDERS = ("live", "browser", "crash", "simulation", "contract", "fuzz", "unit", "golden")
 """The order of a run: what takes longest begins first."""
 
+_LONGEST = ("without_a_model", "http_fuzzed", "terminals", "codec", "flip", "documentation", "soak")
+"""The files of `tests/unit` that begin first: a process that begins one of them at the end makes the others wait."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(needed_models.JUST_THESE, action="store_true", help="only tests that need all models of this copy")
@@ -67,6 +80,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     real_data.folder()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect without the garbage collector: each of its runs would examine all tests that are collected so far."""
+    with pause_collection():
+        return (yield)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -81,8 +101,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [each for each in items if each not in left_out]
-    tests = Path(__file__).parent
-    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(tests).parts[0]))
+    items.sort(key=_place_of)
+
+
+def _place_of(item: pytest.Item) -> tuple[int, int]:
+    """Where a test is in the order of a run."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    name = item.path.stem.removeprefix("test_")
+    return FOLDERS.index(folder), _LONGEST.index(name) if name in _LONGEST else len(_LONGEST)
 
 
 def _runs(item: pytest.Item, just_these: bool) -> bool:
@@ -111,6 +137,15 @@ class Groups(LoadScopeScheduling):
 @pytest.fixture(autouse=True)
 def _every_notice_is_said_again() -> None:
     said.forget()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine, in the event loop of its fixtures."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}))
+    return True
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,7 +5,8 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,3 +104,43 @@ def spawn(
         timeout=120,
     )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+# Commands follow a word "--next--" each, so that the interpreter decodes their words as it does for one command.
+_ONE_AFTER_ANOTHER = """
+import itertools, os, sys
+import recallog_service.cli.derived
+from recallog_service.cli import main
+folder, *words = sys.argv[1:]
+commands = [list(each) for found, each in itertools.groupby(words, lambda word: word != "--next--") if found]
+for number, command in enumerate(commands):
+    child = os.fork()
+    if not child:
+        for stream in (1, 2):
+            os.dup2(os.open(f"{folder}/{number}.{stream}", os.O_WRONLY | os.O_CREAT), stream)
+        sys.argv[1:] = command
+        sys.orig_argv[1:] = ["-m", "recallog_service", *command]  # a command may start itself again
+        main()
+        sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with open(f"{folder}/{number}.code", "w") as file:
+        file.write(str(code))
+"""
+
+
+def spawn_each(*commands: Sequence[object], **environment: str) -> list[tuple[int, bytes, bytes]]:
+    """Run commands one after another, each in a new process. -> the exit code and what it wrote to stdout and stderr
+
+    One interpreter starts with `environment`, imports the modules of commands, and forks for each command. That takes a
+    third of the time of as many interpreters.
+    """
+    words = [str(word) for command in commands for word in ("--next--", *command)]
+    with tempfile.TemporaryDirectory() as folder:
+        program = [sys.executable, "-c", _ONE_AFTER_ANOTHER, folder]
+        subprocess.run(
+            [*program, *words], stdin=subprocess.DEVNULL, env=environment_of(**environment), check=True, timeout=120
+        )
+        written = [
+            [Path(folder, f"{number}.{end}").read_bytes() for end in ("code", 1, 2)] for number in range(len(commands))
+        ]
+    return [(int(code), out, err) for code, out, err in written]

@@ -54,10 +54,10 @@ def copy_without(names: Iterable[str], folder: Path) -> None:
     path.write_text("".join(each for each in path.read_text().splitlines(True) if not line.fullmatch(each.rstrip())))
 
 
-def run(folder: Path, *arguments: str, capture: bool = True) -> "subprocess.CompletedProcess[str]":
-    """Run Python in a copy, with the packages of the copy."""
+def run(folder: Path, *arguments: str, capture: bool = True, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python in a copy, with the packages of the copy, and with `more` variables in its environment."""
     packages = [*(folder / source for source in _SOURCES), *(folder / "adapters").iterdir()]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, packages)), "RECALLOG_INDEX": "off"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, packages)), "RECALLOG_INDEX": "off"} | more
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=capture, text=True, check=False
     )

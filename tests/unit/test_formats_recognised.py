@@ -15,6 +15,7 @@ from recallog_schemas.errors import InvalidInput
 from recallog_service.formats import Format, Options, Source, registry
 from recallog_service.formats.elsewhere import ELSEWHERE
 from recallog_service.ingest import Ingested, ingest
+from support import campaigns
 from support.installed import without_ours
 from support.written_logs import FILES
 from unit import (
@@ -215,7 +216,7 @@ JSON_SAMPLES = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=campaigns.examples(150))
 @given(st.data())
 def test_no_content_raises_anything_but_a_documented_error(data: st.DataObject) -> None:
     name, sample = data.draw(st.sampled_from(JSON_SAMPLES))
@@ -225,14 +226,14 @@ def test_no_content_raises_anything_but_a_documented_error(data: st.DataObject) 
         check(chosen, given_bytes)
 
 
-@settings(max_examples=150)
+@settings(max_examples=campaigns.examples(150))
 @given(st.lists(anything, max_size=4), st.sampled_from([*registry.by_name().values()]))
 def test_no_json_raises_anything_but_a_documented_error(documents: list[object], chosen: Format) -> None:
     check(chosen, in_lines(*documents))
     check(chosen, whole(documents))
 
 
-@settings(max_examples=100)
+@settings(max_examples=campaigns.examples(100))
 @given(
     st.binary(max_size=200)
     | st.lists(st.sampled_from(TOKENS))
@@ -269,7 +270,7 @@ def check(chosen: Format, data: bytes) -> None:
 RESULTS = ("tool_result", "function_call_output")
 
 
-@settings(max_examples=100)
+@settings(max_examples=campaigns.examples(100))
 @given(st.data(), st.sampled_from([s for s in SAMPLES if s[0] in ("claude-code", "codex")]))
 def test_every_record_is_an_event_a_result_a_count_or_an_error(data: st.DataObject, sample: tuple[str, bytes]) -> None:
     name, content = sample

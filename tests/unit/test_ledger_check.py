@@ -13,6 +13,7 @@ from recallog_streams import chain
 from recallog_streams.ledger_check import KeptValue, ProblemKind, RecordsProblem, check, values_at
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
+from support import campaigns
 from support.folding import finish
 
 BLOCK = 7
@@ -57,7 +58,7 @@ def ranges(problems: Sequence[RecordsProblem], wanted: ProblemKind) -> list[tupl
     return [(each.first, each.last) for each in problems if each.problem is wanted]
 
 
-@settings(max_examples=200)
+@settings(max_examples=campaigns.examples(200))
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 60), batch=st.integers(1, 70), data=st.data())
 def test_exactly_the_changed_blocks_are_named(seed: int, size: int, batch: int, data: st.DataObject) -> None:
     dice = random.Random(seed)

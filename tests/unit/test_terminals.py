@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recallog_schemas import Event
 from recallog_schemas.visible import visible, visible_json
-from support.cli import environment_of, recallog, spawn
+from support.cli import environment_of, recallog, spawn_each
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal
 
@@ -329,37 +329,33 @@ WORLD = "Grüße → 東京 🚀 …"
 @pytest.mark.parametrize("environment", ENCODINGS, ids=lambda each: " ".join(f"{k}={v}" for k, v in each.items()))
 def test_what_an_encoding_lacks_is_replaced_and_json_loses_nothing(world: Path, environment: dict[str, str]) -> None:
     encoding = encoding_of(environment)
-
-    def ran(*words: object, code: int = 0) -> tuple[str, str]:
-        done = subprocess.run(
-            [*command_line(), *map(str, words), "--home", str(world)],
-            capture_output=True,
-            env=environment_of(RECALLOG_INDEX="off", **environment),
-            check=False,
-        )
-        assert done.returncode == code, done
-        return done.stdout.decode(encoding), done.stderr.decode(encoding)
-
-    shown, _ = ran("episodic", "village", "baker")
-    assert "[turn 000][agent.spoke] Gr" in shown
-    assert json.loads(ran("episodic", "village", "baker", "--json")[0])["memories"][0]["text"] == WORLD
-    assert json.loads(ran("tail", "--json")[0])["event"]["payload"]["text"] == WORLD
-    _, error = ran("episodic", "village", "bäcker→ ", code=2)
-    assert error.startswith("error agent: ")
-    _, error = ran("ingest", "größe→.txt", code=2)
-    assert "Traceback" not in error
-    assert json.loads(ran("publish", "village", "baker", "agent.spoke", WORLD, "--dry-run", "--json")[0])["event"][
-        "payload"
-    ] == {"text": WORLD}
+    commands: dict[str, tuple[int, list[str]]] = {
+        "shown": (0, ["episodic", "village", "baker"]),
+        "episodic": (0, ["episodic", "village", "baker", "--json"]),
+        "tail": (0, ["tail", "--json"]),
+        "wrong name": (2, ["episodic", "village", "bäcker→ "]),
+        "no file": (2, ["ingest", "größe→.txt"]),
+        "dry run": (0, ["publish", "village", "baker", "agent.spoke", WORLD, "--dry-run", "--json"]),
+    }
+    in_world = [[*words, "--home", world] for _, words in commands.values()]
+    done = dict(zip(commands, spawn_each(*in_world, RECALLOG_INDEX="off", **environment), strict=True))
+    assert {name: code for name, (code, _, _) in done.items()} == {name: code for name, (code, _) in commands.items()}
+    out, err = ({name: each[stream].decode(encoding) for name, each in done.items()} for stream in (1, 2))
+    assert "[turn 000][agent.spoke] Gr" in out["shown"]
+    assert json.loads(out["episodic"])["memories"][0]["text"] == WORLD
+    assert json.loads(out["tail"])["event"]["payload"]["text"] == WORLD
+    assert err["wrong name"].startswith("error agent: ")
+    assert "Traceback" not in err["no file"]
+    assert json.loads(out["dry run"])["event"]["payload"] == {"text": WORLD}
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "cp932", "koi8-r"])
 def test_json_on_a_code_page_is_read_as_utf8(world: Path, encoding: str) -> None:
-    environment = environment_of(RECALLOG_INDEX="off", PYTHONIOENCODING=encoding)
-    for words in (["episodic", "village", "baker", "--json"], ["export"]):
-        command = [*command_line(), *words, "--home", str(world)]
-        done = subprocess.run(command, capture_output=True, env=environment, check=True)
-        assert WORLD in json.dumps(json.loads(done.stdout.decode("utf-8")), ensure_ascii=False)
+    commands = (["episodic", "village", "baker", "--json"], ["export"])
+    in_world = [[*words, "--home", world] for words in commands]
+    for code, out, _ in spawn_each(*in_world, RECALLOG_INDEX="off", PYTHONIOENCODING=encoding):
+        assert code == 0
+        assert WORLD in json.dumps(json.loads(out.decode("utf-8")), ensure_ascii=False)
 
 
 @pytest.mark.models("beliefs", "long_term")
@@ -369,7 +365,7 @@ def test_a_file_whose_name_and_text_no_encoding_of_the_console_has_is_read(tmp_p
     for number, environment in enumerate(ENCODINGS):
         home = tmp_path / str(number)
         assert spawn_in(environment, "ingest", file, "--format", "text", "--home", home) == 0
-        told = spawn("tail", "--json", "--home", home, RECALLOG_INDEX="off").out
+        told = recallog("tail", "--json", "--home", home).out
         assert "Grüße aus 東京" in [json.loads(line)["event"]["payload"].get("text") for line in told.splitlines()]
 
 

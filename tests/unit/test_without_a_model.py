@@ -2,28 +2,36 @@
 tests pass that do not need it. `make without MODEL=tiers` runs all of these."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from recallog_schemas.models import BUILT_IN
-from support import named_models, needed_models, without
+from support import campaigns, named_models, needed_models, without
 
 pytestmark = pytest.mark.models("all")
 
 TESTS = without.ROOT / "tests"
 FILES = sorted(TESTS.rglob("test_*.py"))
 
-SCRIPT = """
+TEST_OF_THE_OTHERS = """
 import asyncio
-from recallog import Event, Memory, MODELS
+from pathlib import Path
+
+from recallog import MODELS, Event, Memory
 
 NAMES = [each.name for each in MODELS]
 
-async def main():
-    async with Memory.open("memory") as memory:
+
+def test_the_models_that_are_left_work(tmp_path: Path) -> None:
+    asyncio.run(use(tmp_path))
+
+
+async def use(folder: Path) -> None:
+    assert NAMES == Path(__file__).with_suffix(".txt").read_text().split()
+    async with Memory.open(folder) as memory:
         await memory.publish(Event(space="s", agent="a", kind="agent.spoke", payload={"text": "Fresh bread today"}))
         assert [each.text for each in (await memory.episodic("s", "a")).memories] == ["Fresh bread today"]
         assert [each.text for each in (await memory.recall("s", "a", "bread")).hits] == ["Fresh bread today"]
@@ -37,10 +45,8 @@ async def main():
         await memory.publish(Event(space="s", agent="a", kind="agent.configured", payload=reflecting))
         await memory.publish(Event(space="s", agent="b", kind="world.observed", payload={"text": "It rains"}))
         assert len(await memory.pending("s")) == ("beliefs" in NAMES)
-    print(*NAMES)
-
-asyncio.run(main())
 """
+"""It runs in the same process as the tests of `FEW`: to start one takes as long as the test."""
 
 FEW = ("memory_publishing", "memory_views")
 """The files of tests that run in a copy without one model."""
@@ -59,16 +65,23 @@ MANY = (
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_without_a_model_and_those_built_on_it_the_others_work(model: str, tmp_path: Path) -> None:
     without.copy_without([model], tmp_path)
-    done = without.run(tmp_path, "-c", SCRIPT)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [each for each in BUILT_IN if each not in without.left_out([model])]
-    done = without.run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files(FEW))
-    assert done.returncode == 0, done.stdout
+    written = tmp_path / "tests/unit/test_the_others.py"
+    written.write_text(TEST_OF_THE_OTHERS)
+    left = [each for each in BUILT_IN if each not in without.left_out([model])]
+    written.with_suffix(".txt").write_text(" ".join(left))
+    check_tests(tmp_path, "the_others", *FEW)
 
 
 def test_without_any_model_the_tests_of_the_kernel_pass(tmp_path: Path) -> None:
     without.copy_without(BUILT_IN, tmp_path)
-    done = without.run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files(MANY))
+    check_tests(tmp_path, *MANY)
+
+
+def check_tests(copy: Path, *names: str) -> None:
+    """Run files of tests in a copy. All must pass."""
+    files = [f"tests/unit/test_{name}.py" for name in names]
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis")  # its import takes long, and none uses it
+    done = without.run(copy, "-m", "pytest", *options, *files, **{campaigns.IN_COPY: "1"})
     assert done.returncode == 0, done.stdout
 
 
@@ -88,10 +101,6 @@ def test_a_test_uses_only_models_that_it_or_its_file_names(path: Path) -> None:
 
 def test_each_model_that_a_test_names_is_built_in() -> None:
     assert needed_models.named() <= set(BUILT_IN)
-
-
-def files(names: Iterable[str]) -> list[str]:
-    return [f"tests/unit/test_{name}.py" for name in names]
 
 
 @cache
