@@ -44,7 +44,8 @@ LANGUAGES = [
         ["{} {}", "{} and {}", "{}, but {}"], "yesterday", "today", "%Y-%m-%d",
     ),
     Language(
-        "¿Qué compré {}?", {"since": "desde {}", "after": "después de {}"}, {"until": "hasta {}", "before": "antes de {}"},
+        "¿Qué compré {}?", {"since": "desde {}", "after": "después de {}"},
+        {"until": "hasta {}", "before": "antes de {}"},
         ["entre {} y {}", "de {} a {}", "desde {} a {}"], ["{} {}", "{} y {}", "{} pero {}"], "ayer", "hoy", "%d.%m.%Y",
     ),
     Language(
@@ -53,7 +54,8 @@ LANGUAGES = [
         "gestern", "heute", "%d.%m.%Y",
     ),
     Language(
-        "Qu'ai-je acheté {} ?", {"since": "depuis {}", "after": "après {}"}, {"until": "jusqu'à {}", "before": "avant {}"},
+        "Qu'ai-je acheté {} ?", {"since": "depuis {}", "after": "après {}"},
+        {"until": "jusqu'à {}", "before": "avant {}"},
         ["entre {} et {}", "de {} à {}"], ["{} {}", "{} et {}", "{} mais {}"], "avant-hier", "aujourd'hui", "%d.%m.%Y",
     ),
     Language(
@@ -126,7 +128,8 @@ def test_from_one_time_to_another_is_both_and_what_is_between(data: st.DataObjec
     assert holding(question, today) == expected(today, lambda day: one.first <= day <= other.last), question
 
 
-RECENTLY = ["Which bread did I bake recently?", "What have I baked lately?", "my recent breads", "Was backte ich neulich?",
+RECENTLY = ["Which bread did I bake recently?", "What have I baked lately?", "my recent breads",
+    "Was backte ich neulich?",
     "Was habe ich in letzter Zeit gebacken?", "¿Qué horneé últimamente?", "¿Qué he horneado recientemente?",
     "Qu'ai-je cuit récemment ?", "Qu'ai-je cuit ces derniers temps ?", "O que assei recentemente?", "我最近烤了什么？",
     "近期我烤了什么面包？", "最近何を焼きましたか？", "최근에 뭘 구웠어요?"]  # fmt: skip
@@ -144,7 +147,8 @@ def test_until_recently_ends_where_recently_begins(today: date) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["When did I last bake?", "What did I most recently bake?", "最近一次烤面包是什么时候？", "our latest bread"]
+    "question",
+    ["When did I last bake?", "What did I most recently bake?", "最近一次烤面包是什么时候？", "our latest bread"],
 )
 def test_the_newest_of_what_was_found_has_no_range(question: str) -> None:
     (one,) = time_relations.find(question)
@@ -193,7 +197,11 @@ def recalled(question: str, events: list[Event]) -> RecallView:
 
 
 EVENTS = told(
-    "I baked rye bread.", "We moved to Bern.", "I baked spelt bread.", "The wedding was wonderful.", "I baked corn bread."
+    "I baked rye bread.",
+    "We moved to Bern.",
+    "I baked spelt bread.",
+    "The wedding was wonderful.",
+    "I baked corn bread.",
 )
 
 

@@ -65,7 +65,7 @@ def find(question: str) -> list[RelatedTime]:
             relation, start, end = own[2], min(start, own[0]), max(end, own[1])
         if each.form == "recent" and relation == "until":
             relation = "before"
-        together, last = [each], None
+        together, to = [each], None
         if relation == "before" and (earlier := _earlier(folded, start, found)) is not None:
             together, start = [earlier, each], earlier.start
             found = [one for one in found if earlier not in one.expressions]
@@ -77,8 +77,8 @@ def find(question: str) -> list[RelatedTime]:
                 if own is not None:
                     relations.remove(own)
                     end = max(end, own[1])
-                last = RelatedTime(question[other.start : end], other.start, "until", [other])
-        found.append(RelatedTime(question[start:end], start, relation, together, end=last))
+                to = RelatedTime(question[other.start : end], other.start, "until", [other])
+        found.append(RelatedTime(question[start:end], start, relation, together, end=to))
     for start, end, relation in relations:
         until = next((each for each in ends if each >= end and relation in _BEGINS), None)
         if (span := _event(folded[:until], start, end)) is not None:

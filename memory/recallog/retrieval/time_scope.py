@@ -112,9 +112,7 @@ def scope(
     return TimeScope(recent, prefers_newest=True) if prefers_newest else None
 
 
-def _of_time(
-    one: RelatedTime, today: date | None, outline: Outline | None, events: Mapping[str, Event]
-) -> TimeSpan:
+def _of_time(one: RelatedTime, today: date | None, outline: Outline | None, events: Mapping[str, Event]) -> TimeSpan:
     return _of_event(one, events.get(one.event)) if one.event else _of_expressions(one, today, outline)
 
 
@@ -140,9 +138,7 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
     if others:
         days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]
         return TimeSpan(one.words, [_micros_of(each) for each in days], AFTERWARDS)
-    else:
-        days = list(first.days(today))
-    ranges = [_find_range(one.relation, *_micros_of(each)) for each in days]
+    ranges = [_find_range(one.relation, *_micros_of(each)) for each in first.days(today)]
     return TimeSpan(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
 
 
