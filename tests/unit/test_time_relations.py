@@ -22,8 +22,8 @@ DATES = [
     ("3月以来我说了什么？", "3月以来", "since"),
     ("3月之前我说了什么？", "3月之前", "before"),
     ("三天前我说了什么？", "三天前", "within"),
-    ("What happened from 3 May to 10 May?", "3 May to 10 May", "within"),
-    ("3月到5月我做了什么？", "3月到5月", "within"),
+    ("What happened from 3 May to 10 May?", "3 May to 10 May", "since"),
+    ("3月到5月我做了什么？", "3月到5月", "since"),
     ("What did I buy two weeks before 11 August?", "two weeks before 11 August", "before"),
     ("What did I do last weekend before 10 April?", "last weekend before 10 April", "before"),
 ]

@@ -22,6 +22,8 @@ Conversation = Literal["first", "last", "current"]
 
 _ALTERNATIVE = re.compile("^(?:han|latin|dated|unspaced)_")
 """Before the name of a part that a pattern has in several alternatives."""
+_RECENT = timedelta(days=30)
+"""How long "recently" goes back."""
 _LEAP_CYCLE = 9
 """Years in which each day occurs, 29 February around 1900 included."""
 
@@ -45,8 +47,13 @@ class Expression:
 
     @property
     def is_newest(self) -> bool:
-        """Whether it names what happened last, without saying when: "recently", "when did I last …"."""
-        return self.form == "newest"
+        """Whether the newest of what happened is meant: "recently", "when did I last …"."""
+        return self.form in ("recent", "newest")
+
+    @property
+    def recurs(self) -> bool:
+        """Whether it names one of many days, months or seasons, and the nearest one is meant."""
+        return self.form in ("day", "month", "months", "season", "weekday")
 
     def days(self, now: date | None) -> tuple[Days, ...]:
         """The days that it means, more than once if it has several readings; none if they depend on a `now` of None."""
@@ -120,6 +127,13 @@ def _months(words: Mapping[str, str], number: int, now: date | None) -> Iterable
         yield date(last.year - (first > last.month), first, 1), last
 
 
+def _days(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+    """From a day to a later one of the same month."""
+    for _, last in _day(words, number, now):
+        if (first := last.replace(day=_integer(words["first"]))) < last:
+            yield first, last
+
+
 def _season(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     """Three months: those of a year, else the newest that have begun; "last" means the newest that are over."""
     begins = 3 + 3 * time_forms.SEASONS[words["season"]]
@@ -139,6 +153,10 @@ def _three_months(year: int, month: int) -> Days:
 
 def _year(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     yield _whole_year(int(words["year"]))
+
+
+def _years(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+    yield date(int(words["first"]), 1, 1), date(int(words["year"]), 12, 31)
 
 
 def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
@@ -162,6 +180,11 @@ def _past(words: Mapping[str, str], number: int, now: date | None) -> Iterable[D
     if now is not None:
         for first, _ in _ago(words, number, now):
             yield first, now
+
+
+def _recent(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+    if now is not None:
+        yield now - _RECENT, now
 
 
 def _weekday(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
@@ -210,11 +233,14 @@ _RESOLVERS: Mapping[str, Callable[[Mapping[str, str], int, date | None], Iterabl
     "last": _no_days,
     "current": _no_days,
     "newest": _no_days,
+    "recent": _recent,
     "numeric": _numeric,
+    "days": _days,
     "day": _day,
     "month": _month,
     "months": _months,
     "season": _season,
+    "years": _years,
     "year": _year,
     "ago": _ago,
     "past": _past,

@@ -21,13 +21,12 @@ async def events_of(times: Sequence[RelatedTime], ask: Callable[[str], Awaitable
     A weak memory tells of nothing, and a question only asks.
     """
     found = {}
-    for one in times:
-        if one.event and one.event not in found:
-            hits = (await ask(one.event)).hits
-            telling = (hit.event for hit in hits if not hit.weak and not questions.is_question(hit.text))
-            event = next(telling, None)
-            if event is not None:
-                found[one.event] = event
+    for words in dict.fromkeys(event for one in times for event in one.events):
+        hits = (await ask(words)).hits
+        telling = (hit.event for hit in hits if not hit.weak and not questions.is_question(hit.text))
+        event = next(telling, None)
+        if event is not None:
+            found[words] = event
     return found
 
 
@@ -38,7 +37,7 @@ def words_beside(
     question that asks for nothing but a time has none. The words of an event tell what happened before and after it."""
     conversations = [one for one in times if one.expressions and one.expressions[0].conversation is not None]
     words = query_terms(time_relations.without_times(question, conversations), agents)
-    if scope is None or not scope.spans or any(one.event for one in times):
+    if scope is None or not scope.spans or any(one.events for one in times):
         return words, scope
     if query_terms(time_relations.beyond_times(question, times), agents).terms:
         return words, scope

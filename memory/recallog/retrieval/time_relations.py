@@ -6,7 +6,7 @@ or that of an event which the question names by words: "since the migration".
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from recallog.retrieval import dates, time_forms
@@ -14,6 +14,8 @@ from recallog.retrieval.dates import Expression
 from recallog_projections.index import terms
 
 Relation = Literal["within", "since", "before", "after", "until", "during"]
+
+_BEGINS, _ENDS = ("since", "after"), ("until", "before")
 
 TIMES_MAX = 8
 """Times of one question: each costs searches, and an event a recall of its own."""
@@ -31,10 +33,17 @@ class RelatedTime:
     """Where it begins in the question, in characters."""
     relation: Relation
     expressions: Sequence[Expression] = ()
-    """What names it: one expression, the two ends of a range, or a time that is counted back from another one
-    ("two weeks before 3 May"). Nothing for an event."""
+    """What names it: one expression, or a time that is counted back from another one ("two weeks before 3 May").
+    Nothing for an event."""
     event: str = ""
     """The words that name an event."""
+    end: "RelatedTime | None" = None
+    """The end of a range that begins here: "since March until July", "from May to July"."""
+
+    @property
+    def events(self) -> Sequence[str]:
+        """The words that name events: that of the time, and that of its end."""
+        return [each.event for each in (self, self.end) if each is not None and each.event]
 
 
 def find(question: str) -> list[RelatedTime]:
@@ -45,6 +54,7 @@ def find(question: str) -> list[RelatedTime]:
     expressions = dates.find(question)
     relations = list(_relations(folded, expressions))
     found, left = list[RelatedTime](), list(expressions)
+    ends = [start for start, _, relation in relations if relation == "until"]
     while left:
         each = left.pop(0)
         start, end = each.start, each.end
@@ -53,21 +63,47 @@ def find(question: str) -> list[RelatedTime]:
         if own is not None:
             relations.remove(own)
             relation, start, end = own[2], min(start, own[0]), max(end, own[1])
-        together = [each]
+        if each.form == "recent" and relation == "until":
+            relation = "before"
+        together, to = [each], None
         if relation == "before" and (earlier := _earlier(folded, start, found)) is not None:
             together, start = [earlier, each], earlier.start
             found = [one for one in found if earlier not in one.expressions]
-        elif left and relation == "within" and _are_range(folded, each, left[0]):
-            together.append(left.pop(0))
-            end = together[-1].end
-        found.append(RelatedTime(question[start:end], start, relation, together))
+        elif left and _are_range(folded, relation, each, left[0]):
+            own = _relation_of(relations, folded, left[0])
+            if own is None or own[2] == "until":
+                other = left.pop(0)
+                relation, end = "since", other.end
+                if own is not None:
+                    relations.remove(own)
+                    end = max(end, own[1])
+                to = RelatedTime(question[other.start : end], other.start, "until", [other])
+        found.append(RelatedTime(question[start:end], start, relation, together, end=to))
     for start, end, relation in relations:
-        if (span := _event(folded, start, end)) is not None:
+        until = next((each for each in ends if each >= end and relation in _BEGINS), None)
+        if (span := _event(folded[:until], start, end)) is not None:
             named = question[slice(*span)].strip()
             first, last = min(start, span[0]), max(end, span[1])
             if not any(first < one.end and one.start < last for one in expressions):
                 found.append(RelatedTime(question[first:last].rstrip(), first, relation, event=named))
-    return sorted(found, key=lambda one: one.start)[:TIMES_MAX]
+    return _join_ends(question, sorted(found, key=lambda one: one.start)[:TIMES_MAX])
+
+
+def _join_ends(question: str, found: Sequence[RelatedTime]) -> list[RelatedTime]:
+    """The times, with one in place of two beside each other that begin and end it: "since March and before May"."""
+    joined = list[RelatedTime]()
+    for one in found:
+        before = joined[-1] if joined else None
+        if before is not None and before.end is None and one.end is None:
+            first, last = (before, one) if one.relation in _ENDS else (one, before)
+            between = question[before.start + len(before.words) : one.start].casefold()
+            is_range = first.relation in _BEGINS and last.relation in _ENDS
+            if is_range and time_forms.pattern("both ends").fullmatch(between):
+                words = question[before.start : one.start + len(one.words)]
+                joined[-1] = replace(first, words=words, start=before.start, end=last)
+                continue
+        joined.append(one)
+    return joined
 
 
 def without_times(question: str, times: Sequence[RelatedTime]) -> str:
@@ -83,11 +119,12 @@ def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
 
 
 def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
-    """(start, end, relation) of the words of relations, without "vor" of "vor zwei Tagen"."""
+    """(start, end, relation) of the words of relations, without those that are parts of times: "vor zwei Tagen"."""
     for name in ("relation before", "relation after"):
         for match in time_forms.pattern(name).finditer(folded):
             start, end = match.span()
-            if not any(one.start + (one.form != "ago") <= start and end <= one.end for one in expressions):
+            inside = [one for one in expressions if one.start <= start and end <= one.end]
+            if all(one.start == start and one.form in ("month", "season", "year") for one in inside):
                 yield start, end, next(each for each in get_args(Relation) if match.groupdict().get(each))
 
 
@@ -112,7 +149,7 @@ def _follows(letter: str) -> bool:
 def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expression | None:
     """What is counted back from a date: "two weeks" before it, "last weekend" before it."""
     for one in found:
-        if one.expressions and not folded[one.expressions[-1].end : start].strip():
+        if one.expressions and one.relation == "within" and not folded[one.expressions[-1].end : start].strip():
             return one.expressions[-1]
     match = time_forms.pattern("earlier").search(folded[:start])
     if match is None:
@@ -121,12 +158,14 @@ def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expressio
     return Expression("ago", match.start(), match.end(), words)
 
 
-def _are_range(folded: str, first: Expression, last: Expression) -> bool:
+def _are_range(folded: str, relation: Relation, first: Expression, last: Expression) -> bool:
     between = folded[first.end : last.start]
-    is_from = time_forms.pattern("from").search(folded[: first.start]) is not None or _follows(
-        between.strip()[:1] or " "
-    )
-    return is_from and time_forms.pattern("to").fullmatch(between) is not None
+    if time_forms.pattern("to").fullmatch(between) is None:
+        return False
+    if relation == "since":
+        return time_forms.pattern("and").match(between) is None
+    is_from = time_forms.pattern("from").search(folded[: first.start]) is not None
+    return relation == "within" and (is_from or _follows(between.strip()[:1] or " "))
 
 
 def _event(folded: str, start: int, end: int) -> tuple[int, int] | None:

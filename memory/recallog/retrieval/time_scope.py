@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 
-from recallog.retrieval.dates import Conversation, Days, Expression
+from recallog.retrieval.dates import Conversation, Days
 from recallog.retrieval.time_relations import RelatedTime, Relation
 from recallog_projections.index.engines.engine import Filter
 from recallog_projections.views.outline import Outline
@@ -73,7 +73,7 @@ class TimeScope:
 
     spans: Sequence[TimeSpan] = ()
     prefers_newest: bool = False
-    """Whether the question is about what happened last, whenever that was: "recently", "when did I last …"."""
+    """Whether the newest of what was found is meant: "recently", which has a span, and "when did I last …"."""
     is_all: bool = False
     """Whether the question asks for nothing but the memories of the times."""
 
@@ -100,17 +100,34 @@ def scope(
     memories that tell of them.
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
-    spans, prefers_newest = list[TimeSpan](), False
+    spans, recent, prefers_newest = list[TimeSpan](), list[TimeSpan](), False
     for one in times:
-        if one.event:
-            spans.append(_of_event(one, events.get(one.event)))
-        elif one.expressions[0].is_newest:
-            prefers_newest = True
-        elif (span := _of_expressions(one, today, outline)).ranges or span.sessions:
-            spans.append(span)
+        span = _of_time(one, today, outline, events) if one.end is None else _between(one, one.end, today, events)
+        is_newest = one.expressions and one.expressions[0].is_newest and one.relation in ("within", "since")
+        if one.events or span.ranges or span.sessions:
+            (recent if is_newest else spans).append(span)
+        prefers_newest |= bool(is_newest)
     if spans:
         return TimeScope(spans)  # "recently, in March" was in March
-    return TimeScope(prefers_newest=True) if prefers_newest else None
+    return TimeScope(recent, prefers_newest=True) if prefers_newest else None
+
+
+def _of_time(one: RelatedTime, today: date | None, outline: Outline | None, events: Mapping[str, Event]) -> TimeSpan:
+    return _of_event(one, events.get(one.event)) if one.event else _of_expressions(one, today, outline)
+
+
+def _between(one: RelatedTime, last: RelatedTime, today: date | None, events: Mapping[str, Event]) -> TimeSpan:
+    """From one time to another, which is later: "20 December and 5 January" are of two years."""
+    end = _of_time(last, today, None, events)
+    for _, until in end.ranges[:1]:
+        recurs = until is not None and bool(one.expressions) and one.expressions[0].recurs
+        for now in [today, moment_of(until).date()] if until is not None and recurs else [today]:
+            begin = _of_time(one, now, None, events)
+            for since, _ in begin.ranges[:1]:
+                if since is not None and until is not None and since < until:
+                    afterwards = 0 if one.event or last.event else AFTERWARDS
+                    return TimeSpan(one.words, [(since, until)], afterwards, event=begin.event or end.event)
+    return TimeSpan(one.words)
 
 
 def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> TimeSpan:
@@ -118,22 +135,11 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
     if first.conversation is not None:
         sessions = {} if outline is None else _sessions(outline, first.conversation)
         return TimeSpan(one.words, sessions=sessions)
-    if others and one.relation == "within":
-        days = list(_between(first, others[0], today))
-    elif others:
+    if others:
         days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]
         return TimeSpan(one.words, [_micros_of(each) for each in days], AFTERWARDS)
-    else:
-        days = list(first.days(today))
-    ranges = [_find_range(one.relation, *_micros_of(each)) for each in days]
+    ranges = [_find_range(one.relation, *_micros_of(each)) for each in first.days(today)]
     return TimeSpan(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
-
-
-def _between(first: Expression, last: Expression, today: date | None) -> Iterator[Days]:
-    """The days from one time to another, which is later: "20 December and 5 January" are of two years."""
-    for _, end in last.days(today)[:1]:
-        begins = [begin for now in (today, end) for begin, _ in first.days(now)[:1]]
-        yield from [(begin, end) for begin in begins if begin <= end][:1]
 
 
 def _of_event(one: RelatedTime, event: Event | None) -> TimeSpan:
