@@ -127,7 +127,9 @@ class Pasts:
         """The views of `space` with all records below an offset, of which events after `remember_until` are not
         remembered."""
         partition = self._ledger.partition_of(space)
-        saved = None if remember_until else await SavedPast.of(views, partition, space)
+        saved = await SavedPast.of(views, partition, space, times=remember_until is not None)
+        if saved is not None and remember_until is not None:
+            saved = await saved.as_of(remember_until, await self.below(views, space, until, progress=progress))
         line = _Line(views.name, space, remember_until, "" if saved is None else saved.generation.id)
         async with self._folding.setdefault(line, asyncio.Lock()):
             past = await self._nearest(line, partition, until, saved)
@@ -166,7 +168,7 @@ class Pasts:
         projector = Projector(
             self._ledger,
             store,
-            views.projections,
+            views.projections if saved is None or saved.chosen else saved.projections,
             space=line.space,
             remember_until=line.remember_until,
             processed=count,
@@ -174,7 +176,11 @@ class Pasts:
         partition = self._ledger.partition_of(line.space)
         generation = await projector.first_generation(partition, until) if start is None else start.generation
         size = limits.PAST_STEP_RECORDS if saved is None else views.snapshot_records
-        for step in _steps(0 if start is None else start.until, until, size):
+        begin = 0 if start is None else start.until
+        if saved is not None and saved.chosen is not None:
+            await saved.chosen.fold(projector, generation, until, progress)
+            begin = until
+        for step in _steps(begin, until, size):
             await projector.catch_up(generation, step, progress)
             if saved is not None and records < size:
                 continue

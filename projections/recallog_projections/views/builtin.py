@@ -13,6 +13,7 @@ from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.time_blocks import TimeBlocks
 from recallog_schemas import limits, models, triggers
 
 
@@ -52,4 +53,4 @@ def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) 
 
 @cache
 def _built_in_types() -> frozenset[type]:
-    return frozenset(type(each) for each in projections())
+    return frozenset(type(each) for each in [*projections(), TimeBlocks()])
