@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from recallog.components import Components
+from recallog.reading.chosen_records import with_blocks
 from recallog.reading.read_session import position
 from recallog.reading.saved_past import SavedPast
 from recallog_projections.stores.memory import MemoryStore
@@ -38,7 +39,7 @@ class _Check:
 
     def __init__(self, saved: SavedPast, space: str) -> None:
         self._snapshots, self._generation, self._space = saved.snapshots, saved.generation, space
-        self._views, self._projections = saved.views, saved.projections
+        self._views, self._projections = saved.views, with_blocks(saved.views.projections)
         self._whole = MemoryStore()
         """The fold up to the last snapshot that was compared."""
         self._items = self._differences = 0

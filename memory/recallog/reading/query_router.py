@@ -183,7 +183,7 @@ class QueryRouter:
         partition, past = self._ledger.partition_of(space), None
         try:
             events = await self._count_events(space)
-            saved = await SavedPast.of(views, partition, space, times=isinstance(as_of, datetime))
+            saved = await SavedPast.of(views, partition, space)
             if saved is None:
                 check_size(space, events)
             present = await views.access.reading(partition, None, self._progress)

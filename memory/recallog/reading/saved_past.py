@@ -6,20 +6,15 @@ and is deleted with the generation. One that holds an entry which is erased now 
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Self
 
-from recallog.reading.chosen_records import ChosenRecords
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog_projections.notices import warn_once
-from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.overlay import OverlayStore
 from recallog_projections.stores.store import Checkpoint, Generation, Snapshots, Store
-from recallog_projections.views import builtin
-from recallog_projections.views.time_blocks import TimeBlocks
 from recallog_schemas.errors import Rebuilding, StorageError
 
 
@@ -31,21 +26,13 @@ class SavedPast:
     snapshots: Snapshots
     generation: Generation
     space: str
-    chosen: ChosenRecords | None = None
-    """What is folded for a past as of a time; None: all records."""
     _can_write: bool = field(default=True, init=False)
 
     @classmethod
-    async def of(cls, views: ProjectionGroup, partition: int, space: str, *, times: bool = False) -> Self | None:
-        """None if snapshots are off, and if there are no views that this process would continue.
-
-        With `times`, None also for views that may fold events which are later than the moment of a query: those of a
-        user's projection.
-        """
+    async def of(cls, views: ProjectionGroup, partition: int, space: str) -> Self | None:
+        """None if snapshots are off, and if there are no views that this process would continue."""
         snapshots = views.store.snapshots
         if snapshots is None or not views.snapshot_records:
-            return None
-        if times and not builtin.all_builtin(views.projections):
             return None
         try:
             active = (await views.store.pointer(partition)).active if await views.store.exists() else None
@@ -54,24 +41,8 @@ class SavedPast:
             return None
         return cls(views, snapshots, active, space) if active is not None and fits else None
 
-    @property
-    def projections(self) -> Sequence[Projection]:
-        """What snapshots are folded by: the projections of the views, and the blocks by which a query as of a time
-        chooses records."""
-        return [*self.views.projections, TimeBlocks()]
-
-    async def as_of(self, moment: datetime, whole: ReadSession) -> Self | None:
-        """The past as of a time; `whole` has all records. None if it was folded without blocks."""
-        chosen = await ChosenRecords.of(moment, whole, self.space)
-        return None if chosen is None else replace(self, chosen=chosen)
-
     async def start_before(self, until: int) -> OverlayStore:
-        """A store that continues from the last snapshot which has only offsets below `until`, or from nothing.
-
-        For a past as of a time it has no later event.
-        """
-        if self.chosen is not None:
-            until = self.chosen.first_later(until)
+        """A store that continues from the last snapshot which has only offsets below `until`, or from nothing."""
         checkpoint = await self.snapshots.last_before(self.generation, self.space, until)
         if checkpoint is not None:
             snapshot = self.snapshots.open(self.generation, self.space, checkpoint)
