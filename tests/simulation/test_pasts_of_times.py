@@ -2,14 +2,15 @@
 
 import random
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from recallog import Event, Memory
+from recallog.components import Components
+from recallog.composition import assemble
 from recallog.reading.pasts import Pasts
 from recallog.reading.read_session import ReadSession
 from recallog.settings import Settings
@@ -17,9 +18,11 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import Log, LogName
 from recallog_projections.views import time_blocks
-from recallog_schemas import triggers
+from recallog_schemas import limits, triggers
 from recallog_schemas.models.long_term.triggers import MIGRATION
-from recallog_streams import answers, dead_letters, definitions
+from recallog_streams import answers, dead_letters, definitions, identity
+from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.projector import Projector
 from support.campaigns import trials
 from support.events import MOMENT, run
 from support.random_entries import WorldEvents
@@ -27,7 +30,7 @@ from support.random_entries import WorldEvents
 pytestmark = pytest.mark.models("all")
 
 EVENTS, MOMENTS = 120, 4
-NOT_OF_A_PAST = {answers.TABLE, dead_letters.TABLE, dead_letters.COUNT, definitions.TABLE, time_blocks.BLOCKS}
+NOT_OF_A_PAST = {answers.TABLE, dead_letters.TABLE, dead_letters.COUNT, definitions.TABLE, *identity.Identity.tables}
 """Which later parts of an answer count is compared by the rows of those parts."""
 
 
@@ -67,6 +70,25 @@ async def contents(past: ReadSession, logs: Mapping[LogName, int], tables: set[s
     return rows, dict(zip(logs, tails, strict=True))
 
 
+async def check(parts: Components, rng: random.Random, moments: Sequence[datetime]) -> None:
+    """Compare pasts of one process with folds of all records from the first."""
+    pasts, end = Pasts(parts.ledger), (await parts.ledger.ends())[0]
+    tables = {each.name for each in parts.views.builder.fold.tables if each not in NOT_OF_A_PAST}
+    logs = {each.name for each in parts.views.builder.fold.tables if isinstance(each, Log)}
+    for moment in moments:
+        until = rng.choice((end, end, rng.randrange(1, end + 1)))
+        projector = Projector(
+            parts.ledger, MemoryStore(), parts.views.projections, space="village", remember_until=moment
+        )
+        generation = await projector.first_generation(0, until)
+        await projector.catch_up(generation, until)
+        whole = ReadSession(projector.store, 0, generation)
+        found = await pasts.below(parts.views, "village", until, moment)
+        (kept,) = projector.store._tables.values()  # type: ignore[attr-defined]
+        names = dict.fromkeys(kept.logs, 10000)
+        assert await contents(found, names, tables - logs) == await contents(whole, names, tables - logs)
+
+
 @pytest.mark.parametrize("seed", range(trials(25, of=1_000)))
 def test_a_past_as_of_a_time_has_the_rows_of_the_fold_of_all_records(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -74,29 +96,35 @@ def test_a_past_as_of_a_time_has_the_rows_of_the_fold_of_all_records(
     rng = random.Random(seed)
     monkeypatch.setattr(time_blocks, "BLOCK_EVENTS", rng.choice((1, 3, 8)))
     history = random_history(rng)
+    moments = [rng.choice(history).at + timedelta(microseconds=rng.choice((-1, 0, 1))) for _ in range(MOMENTS)]
 
     async def work(folder: Path) -> None:
         settings = Settings.of_folder(folder).model_copy(update={"snapshot_records": rng.choice((5, 12))})
         async with Memory.open(settings) as memory:
-            parts = memory._components
             for part in (history[: EVENTS // 2], history[EVENTS // 2 :]):
-                await parts.ledger.append(part)
+                await memory._components.ledger.append(part)
                 await memory.episodic("village", "baker")
-                pasts, end = Pasts(parts.ledger), (await parts.ledger.ends())[0]
-                folded = replace(parts.views, snapshot_records=0)
-                for _ in range(MOMENTS):
-                    moment = rng.choice(history).at + timedelta(microseconds=rng.choice((-1, 0, 1)))
-                    until = rng.choice((end, end, rng.randrange(1, end + 1)))
-                    whole = await pasts.below(folded, "village", until, moment)
-                    found = await pasts.below(parts.views, "village", until, moment)
-                    assert isinstance(whole.store, MemoryStore)
-                    assert not isinstance(found.store, MemoryStore)
-                    all_of = [each for each in parts.views.builder.fold.tables if each not in NOT_OF_A_PAST]
-                    tables = {each.name for each in all_of if not isinstance(each, Log)}
-                    (kept,) = whole.store._tables.values()
-                    logs = {name: 10_000 for name in kept.logs}
-                    assert {*found.store._entries} <= {*logs}
-                    assert await contents(found, logs, tables) == await contents(whole, logs, tables)
+                await check(memory._components, rng, moments)
 
     with tempfile.TemporaryDirectory() as folder:
         run(work(Path(folder)))
+
+
+@pytest.mark.parametrize("seed", range(trials(25, of=1_000)))
+def test_a_past_that_begins_from_one_in_memory_counts_repeats_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(time_blocks, "BLOCK_EVENTS", rng.choice((1, 3, 8)))
+    monkeypatch.setattr(limits, "PAST_STEP_RECORDS", rng.choice((5, 12)))
+    history = random_history(rng)
+    for number in range(2, len(history)):
+        if rng.random() < 0.1:  # a repeat or a conflict, at another time
+            changed = {"at": rng.choice(history).at} | rng.choice(({}, {"turn": 777}))
+            history[number] = rng.choice(history[:number]).model_copy(update=changed)
+    moments = [rng.choice(history).at for _ in range(MOMENTS)]
+
+    async def work() -> None:
+        parts = assemble(MemoryLedger(unique_ids=False), lambda name: MemoryStore())
+        await parts.ledger.append(history)
+        await check(parts, rng, moments)
+
+    run(work())

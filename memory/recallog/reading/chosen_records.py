@@ -1,4 +1,4 @@
-"""The records that a past as of a time is folded from: those that happened until then, and later ones that still count."""
+"""The records that a past as of a time is folded from: those of events until then, and later ones that still count."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -74,8 +74,8 @@ class ChosenRecords:
         wanted = stretch.only or frozenset()
         found: list[Batch] = []
         for first, end in spans_of(offset for offset in wanted if offset >= start):
-            async for batch in projector.ledger.read(partition, first, end, space=self.space):
-                found.append(_pick(batch, wanted))
+            batches = projector.ledger.read(partition, first, end, space=self.space)
+            found += [_pick(batch, wanted) async for batch in batches]
         return Batch(
             partition,
             start,
