@@ -35,7 +35,7 @@ NOT_OF_A_PAST = {answers.TABLE, dead_letters.TABLE, dead_letters.COUNT, definiti
 
 
 def random_history(rng: random.Random) -> list[Event]:
-    """Events in the order of their times, but for some that are late or early, and parts of competing answers."""
+    """Events in the order of their times, except some that are late or early, and parts of competing answers."""
     world, late = WorldEvents(rng), rng.choice((0.0, 0.03, 0.2, 1.0))
     history: list[Event] = []
     ids = set[str]()
