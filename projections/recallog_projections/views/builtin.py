@@ -13,7 +13,6 @@ from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
-from recallog_projections.views.time_blocks import TimeBlocks
 from recallog_schemas import limits, models, triggers
 
 
@@ -40,7 +39,12 @@ def with_settings(projection: Projection) -> list[Projection]:
 
 def all_builtin(projections: Sequence[Projection]) -> bool:
     """Whether all of them are built in. Their rows are not checked when they are written."""
-    return all(type(projection) in _built_in_types() for projection in projections)
+    others = {type(projection) for projection in projections} - _built_in_types()
+    if others:
+        from recallog_projections.views.time_blocks import TimeBlocks  # only folds of the past have it
+
+        others.discard(TimeBlocks)
+    return not others
 
 
 def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) -> list[Projection]:
@@ -53,4 +57,4 @@ def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) 
 
 @cache
 def _built_in_types() -> frozenset[type]:
-    return frozenset(type(each) for each in [*projections(), TimeBlocks()])
+    return frozenset(type(each) for each in projections())
