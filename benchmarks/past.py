@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from statistics import median
 
 from benchmarks.measure import Goal, Measure, Setup, interleaved, seconds, without_garbage_collection
-from benchmarks.workload import batches, crowd, villages
+from benchmarks.workload import BEGAN, batches, crowd, villages
 from recallog import Event, Memory, Position
 from recallog.settings import Settings
 from recallog_schemas import limits
@@ -61,12 +62,15 @@ async def _snapshots(setup: Setup) -> list[Measure]:
     def travel(memory: Memory) -> Awaitable[object]:
         return memory.episodic(_SPACE, "agent-0", as_of=f"0:{events - 500}")
 
+    def travel_to_time(memory: Memory) -> Awaitable[object]:
+        return memory.episodic(_SPACE, "agent-0", as_of=(BEGAN + timedelta(seconds=events // 2)).isoformat())
+
     def differ(memory: Memory) -> Awaitable[object]:
         return memory.diff(_SPACE, "agent-0", f"0:{events // 2}", until=f"0:{events - 500}")
 
     first = {name: await opened(settings, travel)() for name, settings in of_size.items()}
     measures = [Measure("past: first as_of, with snapshots to write", _ratio(first), "x")]
-    for what, ask, goal in (("as_of", travel, 300), ("diff", differ, 200)):
+    for what, ask, goal in (("as_of", travel, 300), ("as_of a time", travel_to_time, 300), ("diff", differ, 200)):
         found = await interleaved(
             setup, f"past: {what}", {name: opened(settings, ask) for name, settings in of_size.items()}
         )

@@ -15,7 +15,7 @@ AGENTS_OF_SPACE = 7
 AUDIENCE_ONE_IN = 20
 TURNS_OF_SESSION = 200
 
-_BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)
+BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TEXT = (
     "the mill burned down and nobody saw who carried a lantern past bakery before dawn except old miller whose debt to "
     "the baker was never paid in full so they say it must have been grain dust or perhaps café owner Zoë knows more "
@@ -41,7 +41,7 @@ def villages(count: int, *, seed: int = 1) -> Iterator[Event]:
             agent=rng.choice(agents),
             kind=kind,
             turn=turns[space],
-            at=_BEGAN + timedelta(seconds=n),
+            at=BEGAN + timedelta(seconds=n),
             payload=_payload(rng, kind),
             audience=tuple(rng.sample(agents, 2)) if rng.randrange(AUDIENCE_ONE_IN) == 0 else None,
         )
@@ -57,7 +57,7 @@ def crowd(count: int, agents: int, *, space: str = "crowd", seed: int = 2) -> It
             agent=f"agent-{rng.randrange(agents)}",
             kind=kind,
             turn=n,
-            at=_BEGAN + timedelta(seconds=n),
+            at=BEGAN + timedelta(seconds=n),
             payload=_payload(rng, kind),
         )
 
@@ -67,7 +67,7 @@ def town(count: int, agents: int, *, space: str = "town", seed: int = 5) -> Iter
     rng = random.Random(seed)
     for n in range(agents):
         settings = {"reflection_threshold": 20, "persona": _text(rng), "use_salience": n % 2 == 1}
-        yield Event(space=space, agent=f"agent-{n}", kind="agent.configured", at=_BEGAN, payload=settings)
+        yield Event(space=space, agent=f"agent-{n}", kind="agent.configured", at=BEGAN, payload=settings)
     for n in range(count - agents):
         kind = rng.choice(_SHARED if rng.random() < 0.2 else _PRIVATE)
         yield Event(
@@ -75,7 +75,7 @@ def town(count: int, agents: int, *, space: str = "town", seed: int = 5) -> Iter
             agent=f"agent-{rng.randrange(agents)}",
             kind=kind,
             turn=n // agents,
-            at=_BEGAN + timedelta(seconds=n),
+            at=BEGAN + timedelta(seconds=n),
             payload=_payload(rng, kind),
         )
 

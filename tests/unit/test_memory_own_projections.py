@@ -433,6 +433,15 @@ def test_rows_and_logs_are_read_as_of_the_past() -> None:
     run(work())
 
 
+def test_as_of_a_time_a_projection_gets_later_events_too(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await memory.row(WORDS, "village", "baker", as_of="2000-01-01T00:00:00Z") == Spoken(7)
+
+    run(work())
+
+
 class Spoke(Words):
     """Counts what is spoken, and forgets it when something was lost."""
 

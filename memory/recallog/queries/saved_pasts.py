@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from recallog.components import Components
-from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.chosen_records import with_blocks
 from recallog.reading.read_session import position
 from recallog.reading.saved_past import SavedPast
 from recallog_projections.stores.memory import MemoryStore
@@ -39,7 +39,7 @@ class _Check:
 
     def __init__(self, saved: SavedPast, space: str) -> None:
         self._snapshots, self._generation, self._space = saved.snapshots, saved.generation, space
-        self._views: ProjectionGroup = saved.views
+        self._views, self._projections = saved.views, with_blocks(saved.views.projections)
         self._whole = MemoryStore()
         """The fold up to the last snapshot that was compared."""
         self._items = self._differences = 0
@@ -50,7 +50,7 @@ class _Check:
         generation, partition, start = self._generation, self._generation.partition, Checkpoint()
         await self._whole.create(generation)
         folded = OverlayStore(self._whole, generation, start)
-        projector = Projector(self._views.builder.ledger, folded, self._views.projections, space=self._space)
+        projector = Projector(self._views.builder.ledger, folded, self._projections, space=self._space)
         for snapshot in await self._snapshots.checkpoints(generation, self._space):
             new = await projector.catch_up(generation, snapshot.offset + 1, progress)
             changes = folded.changes

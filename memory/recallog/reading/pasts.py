@@ -16,9 +16,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
+from recallog.reading.chosen_records import ChosenRecords, with_blocks
 from recallog.reading.read_session import ReadSession
 from recallog.reading.saved_past import SavedPast
 from recallog.reading.time_travel import check_size
+from recallog_projections.views import builtin
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import positions
@@ -55,6 +57,17 @@ class _Past:
     """How many records of the space it has; after a snapshot, how many since that."""
     items: int
     """Its weight: its rows and log entries, and a fixed part for an empty one."""
+
+
+class _Way(NamedTuple):
+    """What a past is folded from."""
+
+    views: "ProjectionGroup"
+    line: _Line
+    until: int
+    saved: SavedPast | None
+    chosen: ChosenRecords | None
+    """The records that count as of a time; None: all."""
 
 
 class _Kept(OrderedDict[tuple[_Line, int], _Past]):
@@ -127,12 +140,18 @@ class Pasts:
         """The views of `space` with all records below an offset, of which events after `remember_until` are not
         remembered."""
         partition = self._ledger.partition_of(space)
-        saved = None if remember_until else await SavedPast.of(views, partition, space)
+        saved, chosen = await SavedPast.of(views, partition, space), None
+        if remember_until is not None:
+            if builtin.all_builtin(views.projections):
+                whole = await self.below(views, space, until, progress=progress)
+                chosen = await ChosenRecords.of(remember_until, whole, space)
+            saved = None if chosen is None else saved
         line = _Line(views.name, space, remember_until, "" if saved is None else saved.generation.id)
+        way = _Way(views, line, until, saved, chosen)
         async with self._folding.setdefault(line, asyncio.Lock()):
-            past = await self._nearest(line, partition, until, saved)
+            past = await self._nearest(way, partition)
             if past is None or past.until < until:
-                past = await self._fold(views, line, past, until, saved, progress)
+                past = await self._fold(way, past, progress)
         return ReadSession(past.store, partition, past.generation)
 
     def drop(self, space: str) -> None:
@@ -140,20 +159,13 @@ class Pasts:
         self._steps.drop_of_space(space)
         self._asked.drop_of_space(space)
 
-    async def _fold(
-        self,
-        views: "ProjectionGroup",
-        line: _Line,
-        start: _Past | None,
-        until: int,
-        saved: SavedPast | None,
-        progress: Progress | None,
-    ) -> _Past:
-        """The past with the records below `until`, from `start` on. A past is kept at each step between them."""
+    async def _fold(self, way: _Way, start: _Past | None, progress: Progress | None) -> _Past:
+        """The past from `start` on. A past is kept at each step on the way."""
         # Few queries travel, and every command imports this module.
         from recallog_projections.stores.memory import MemoryStore
         from recallog_streams.projector import Projector
 
+        line, saved, until = way.line, way.saved, way.until
         records = 0 if start is None else start.records
 
         def count(batch: "ProcessedBatch") -> None:
@@ -166,15 +178,19 @@ class Pasts:
         projector = Projector(
             self._ledger,
             store,
-            views.projections,
+            with_blocks(way.views.projections),
             space=line.space,
             remember_until=line.remember_until,
             processed=count,
         )
         partition = self._ledger.partition_of(line.space)
         generation = await projector.first_generation(partition, until) if start is None else start.generation
-        size = limits.PAST_STEP_RECORDS if saved is None else views.snapshot_records
-        for step in _steps(0 if start is None else start.until, until, size):
+        size = limits.PAST_STEP_RECORDS if saved is None else way.views.snapshot_records
+        begin = 0 if start is None else start.until
+        if way.chosen is not None:
+            await way.chosen.fold(projector, generation, until, progress)
+            begin = until
+        for step in _steps(begin, until, size):
             await projector.catch_up(generation, step, progress)
             if saved is not None and records < size:
                 continue
@@ -187,16 +203,19 @@ class Pasts:
         self._asked.keep(line, past)
         return past
 
-    async def _nearest(self, line: _Line, partition: int, until: int, saved: SavedPast | None) -> _Past | None:
-        """The kept past with the most records below `until`, and none after them. Snapshots begin with an empty one."""
+    async def _nearest(self, way: _Way, partition: int) -> _Past | None:
+        """The kept past with the most records of the way, and no others. Snapshots begin with an empty one."""
         sealing = self._ledger.sealing
         await sealing.refresh()
         for kept in (self._steps, self._asked):
             kept.drop_of_other_keys(partition, sealing.count_destroyed(partition))
-        found = [self._steps.nearest(line, until), self._asked.nearest(line, until)]
-        if saved is not None:
-            store = await saved.start_before(until)
-            found.insert(0, _Past(store.start.offset + 1, store, saved.generation, 0, limits.PAST_ITEMS_LEAST))
+        lines = [(way.line, way.until)]
+        if way.chosen is not None:  # up to the first later event, the past is that as of a position
+            lines.append((way.line._replace(remember_until=None), way.chosen.first_later(way.until)))
+        found = [kept.nearest(line, until) for line, until in lines for kept in (self._steps, self._asked)]
+        if way.saved is not None:
+            store = await way.saved.start_before(lines[-1][1])
+            found.insert(0, _Past(store.start.offset + 1, store, way.saved.generation, 0, limits.PAST_ITEMS_LEAST))
         return max(filter(None, found), key=lambda past: past.until, default=None)
 
 

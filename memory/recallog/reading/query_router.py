@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -183,7 +182,7 @@ class QueryRouter:
         partition, past = self._ledger.partition_of(space), None
         try:
             events = await self._count_events(space)
-            saved = None if isinstance(as_of, datetime) else await SavedPast.of(views, partition, space)
+            saved = await SavedPast.of(views, partition, space)
             if saved is None:
                 check_size(space, events)
             present = await views.access.reading(partition, None, self._progress)

@@ -52,12 +52,16 @@ class SavedPast:
         return OverlayStore(empty, self.generation, Checkpoint())
 
     async def save(self, store: OverlayStore) -> bool:
-        """Write a snapshot of what `store` has, which then continues from it. False if that is not possible."""
+        """Write a snapshot of what `store` has, which then continues from it. False if that is not possible.
+
+        No snapshot has records that its generation has not processed.
+        """
         new = await store.checkpoint(self.generation)
         if not self._can_write or new is None:
             return False
         try:
-            if await self.holds_erased(store):
+            stored = await self.views.store.checkpoint(self.generation)
+            if stored is None or new.offset > stored.offset or await self.holds_erased(store):
                 return False
             written = await self.snapshots.write(self.generation, self.space, store.start, new, store.changes)
         except StorageError as error:

@@ -209,7 +209,7 @@ class SqliteLedger(Ledger):
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         select = records.ALL_RECORDS
         if space is not None and start < until:
-            select = await self._file.run(partial(records.selection, space=space))
+            select = await self._file.run(partial(records.selection, space=space, start=start, until=until))
             if not select.by_index:
                 self._warn_of_index()
         while start < until:

@@ -18,6 +18,9 @@ from recallog_streams.ledgers.ledger import Batch
 
 _OFFSETS_MAX = 1 << 40
 
+_SHORT_RANGE = 10_000
+"""Up to so many offsets the index of spaces is compared with the records: 2 ms. The index of ids is compared as a
+whole, which takes 160 ms for a space of 1,000,000."""
 _CHECKED_RECORDS = 128
 """How many records are checked at once, which takes half the time of checking each alone. They may take 32 MiB."""
 
@@ -101,22 +104,30 @@ def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, byt
     return int(offset), value
 
 
-def selection(connection: sqlite3.Connection, space: str) -> Selection:
-    """How to read one space: by its index, unless that has other offsets than the index of ids, or is damaged."""
+def selection(connection: sqlite3.Connection, space: str, start: int, until: int) -> Selection:
+    """How to read one space in a range: by its index, unless that has other offsets than the records or the index of
+    ids, or is damaged."""
     number = number_of(connection, space)
     if number is None:
         return NO_RECORDS
-    sql = "SELECT count(*), total(offset) FROM events INDEXED BY {} WHERE space = ?"
+    short = until - start <= _SHORT_RANGE and _has_all(connection, number, "NOT INDEXED", start, until)
+    whole = short or _has_all(connection, number, "INDEXED BY sqlite_autoindex_events_1", 0, _OFFSETS_MAX)
+    return Selection(number, by_index=whole)
+
+
+def _has_all(connection: sqlite3.Connection, space: int, other: str, start: int, until: int) -> bool:
+    """Whether the index of spaces has the same offsets of a space in a range as the `other` way to find them."""
+    sql = "SELECT count(*), total(offset) FROM events {} WHERE space = ? AND offset >= ? AND offset < ?"
     try:
-        by_space, by_id = (
-            connection.execute(sql.format(index), (number,)).fetchone()
-            for index in ("events_of_space", "sqlite_autoindex_events_1")
+        found, expected = (
+            connection.execute(sql.format(by), (space, start, until)).fetchone()
+            for by in ("INDEXED BY events_of_space", other)
         )
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        return Selection(number)
-    return Selection(number, by_index=by_space == by_id)
+        return False
+    return bool(found == expected)
 
 
 def read(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
