@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recallog.components import Components
+    from recallog.index.served_index import ServedIndex
     from recallog.queries.difference import Inventory
     from recallog.reactors.asker import Asked, Asker
     from recallog.reactors.chat_model import ChatModel
@@ -428,8 +429,12 @@ class MemoryAccess(Host):
                     self.scrubber.scrub_given(call.arguments)  # only to notify the caller: it was scrubbed there
             return operation.from_json(answer)
 
+        async def start() -> None:
+            index = cast("ServedIndex", self.components.index)
+            await (index.serve() if call.starts_index else index.open(0))
+
         if not waits:
-            return await delegation.answer(serve, call.execute)
+            return await delegation.answer(serve, start, call.execute)
         partition = await self.memory.admin.partition_of(call.arguments["space"])
         return await delegation.answer_after(partial(self.memory.catch_up_index, partition=partition), serve)
 

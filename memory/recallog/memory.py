@@ -712,6 +712,7 @@ class Memory(Parts):
     @operation(
         example='recallog recall village baker "who owes the miller?" --explain',
         uses_index=True,
+        starts_index=("query",),
         asks=frozenset({RERANKER}),
         gen_ai=GenAi.SEARCH,
         records="hits",
@@ -745,6 +746,7 @@ class Memory(Parts):
     @operation(
         example='recallog search village baker "who owes the miller?" --limit 50',
         uses_index=True,
+        starts_index=("query",),
         asks=frozenset({RERANKER}),
         gen_ai=GenAi.SEARCH,
         records="hits",

@@ -368,7 +368,7 @@ class Standing(SemanticIndex):
         self.left = texts
         self.indexed = 0
 
-    async def open(self, partition: int, *, start: bool = True) -> Any:
+    async def open(self, partition: int) -> Any:
         raise IndexUnavailable("the index is being built")
 
     @property

@@ -198,6 +198,27 @@ def test_an_invalid_argument_is_refused_with_its_path_and_rule(arguments: dict[s
     assert refused(**arguments) == (path, rule)
 
 
+def test_what_starts_the_index_are_arguments_of_operations_that_use_it() -> None:
+    for each in OPERATIONS.values():
+        assert set(each.starts_index) <= set(each.parameters), each.qualified_name
+        assert each.uses_index or not each.starts_index, each.qualified_name
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "starts"),
+    [
+        ("recall", {"query": "who?"}, True),
+        ("recall", {"query": " "}, False),
+        ("context", {}, False),
+        ("context", {"query": None, "scene": "A mill."}, True),
+        ("salient", {"query": "who?"}, False),
+    ],
+)
+def test_a_call_starts_the_index_if_it_asks_it(name: str, arguments: dict[str, Any], starts: bool) -> None:
+    made = pipeline.Call(OPERATIONS[name], Facade(), arguments, {})
+    assert made.starts_index == starts
+
+
 def test_a_missing_argument_is_refused() -> None:
     spy = Spy()
     with pytest.raises(InvalidArgument, match=r"^space: is required$") as caught:

@@ -18,10 +18,6 @@ _reason: ContextVar[IndexUnavailable | None] = ContextVar("reason", default=None
 """Why the query that is being executed here cannot use the index."""
 
 
-class ServiceStarted(Exception):
-    """The service answers now, and this process cannot: it is to execute the operation."""
-
-
 def encode(asked: object) -> bytes:
     """The arguments of an operation, or a query, as JSON. Raises `IndexUnavailable` for what JSON cannot say."""
     try:
@@ -30,10 +26,14 @@ def encode(asked: object) -> bytes:
         raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
 
 
-async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:
+async def answer(
+    served: Callable[[], Awaitable[Answer]],
+    start: Callable[[], Awaitable[None]],
+    here: Callable[[], Awaitable[Answer]],
+) -> Answer:
     """The answer of the service, from `served`; that of `here`, without the index, if the index cannot answer.
 
-    If no service answers, `here` is executed, and starts one if it opens the index.
+    If no service answers, `start` makes one answer, or raises why there is none: `IndexUnavailable`.
     """
     for _ in range(_TRIES):
         try:
@@ -47,9 +47,10 @@ async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awa
             reason = IndexUnavailable(str(error))
             break
         try:
-            return await here()
-        except ServiceStarted:
-            continue
+            await start()
+        except IndexUnavailable as error:
+            reason = error
+            break
     before = _reason.set(reason)
     try:
         return await here()

@@ -40,7 +40,7 @@ class FollowedIndex(IndexInProcess):
         self._following: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
+    async def open(self, partition: int) -> "IndexSnapshot":
         await self.begin()
         return await super().open(partition)
 

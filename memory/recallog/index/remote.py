@@ -18,7 +18,7 @@ from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
-from recallog_projections.native_threads import ONE_THREAD
+from recallog_projections.native_threads import ONE_ARENA, ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
@@ -367,7 +367,7 @@ class ServiceProcess:
                 stdout=log,
                 stderr=log,
                 # A backtrace of the engine takes seconds, in which nothing is answered.
-                env={**os.environ, **ONE_THREAD, "RUST_BACKTRACE": "0"},
+                env={**os.environ, **ONE_THREAD, **ONE_ARENA, "RUST_BACKTRACE": "0"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
         if self._process.stdin is not None:

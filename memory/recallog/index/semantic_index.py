@@ -28,11 +28,10 @@ class SemanticIndex(ABC):
     """The index as readers use it."""
 
     @abstractmethod
-    async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
-        """The active generation. Raises `IndexUnavailable`.
+    async def open(self, partition: int) -> "IndexSnapshot":
+        """The active generation. Raises `IndexUnavailable`, also where another process serves the index.
 
-        With `start`, the process that serves an embedded index is started if necessary; `ServiceStarted` is raised once
-        it answers. While the first generation is being built, this raises at once and says how far it is.
+        While the first generation is being built, this raises at once and says how far it is.
         """
 
     @property
@@ -162,7 +161,7 @@ class IndexInProcess(SemanticIndex):
         """The indexer, which also provides the projection group for rebuilds and verification."""
         return self._make_indexer()
 
-    async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
+    async def open(self, partition: int) -> "IndexSnapshot":
         return await self.indexer.open(partition)
 
     @property

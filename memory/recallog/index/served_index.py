@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from recallog import layout
 from recallog.index import messages
 from recallog.index.building import ROWS_LOST, not_built
-from recallog.index.delegation import ServiceStarted, check_available
+from recallog.index.delegation import check_available
 from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from recallog.index.indexer import IndexSnapshot
 
 
+NOT_SERVED = "the index is not being served; recall starts it"
+
+
 class ServedIndex(SemanticIndex):
-    """The embedded index of a folder. A process of its own executes the operations that need it; `open` starts it."""
+    """The embedded index of a folder. A process of its own executes the operations that need it."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
         self._settings = settings
@@ -58,10 +61,16 @@ class ServedIndex(SemanticIndex):
     def _service(self) -> ServiceProcess:
         return ServiceProcess(self._settings)
 
-    async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
+    async def open(self, partition: int) -> "IndexSnapshot":
         check_available()
-        if not start:
-            raise IndexUnavailable("the index is not being served; recall starts it")
+        raise IndexUnavailable(NOT_SERVED)
+
+    async def serve(self) -> None:
+        """Start the process that serves the index unless it runs, and wait for it if there is an index.
+
+        Raises `IndexUnavailable`; while the first generation is being built, at once, and says how far it is.
+        """
+        partition = 0  # the ledger of a folder has one
         try:
             is_built = await self._is_built(partition)
             not_yet = (
@@ -75,7 +84,6 @@ class ServedIndex(SemanticIndex):
                 raise IndexUnavailable(f"the index cannot be built: {health.problem}")
             raise not_yet
         await self._service.start()
-        raise ServiceStarted
 
     async def _loss(self, partition: int) -> str:
         """Why a partition has no generation although the engine has a collection of it; "" if it has none."""

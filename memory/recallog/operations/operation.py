@@ -211,6 +211,9 @@ class Operation(CheckedMethod):
     uses_index: bool = False
     """Whether the answer may need the semantic index. If a process serves the index, it executes the operation; without
     an index, the operation is executed here."""
+    starts_index: Sequence[str] = ()
+    """The arguments that the index is asked about: a call with one of them, not blank, starts the process that serves
+    the index. Other calls use the index if it is served."""
     maintains_index: bool = False
     """Whether the call works on the index itself, unless its argument `what` says otherwise. If a process serves the
     index, only that process executes it."""

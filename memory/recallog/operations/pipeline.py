@@ -50,6 +50,11 @@ class Call:
         """Call the method."""
         return self.operation.function(self.facade, **self.arguments, **self.callbacks)
 
+    @property
+    def starts_index(self) -> bool:
+        """Whether the call starts the process that serves the index."""
+        return any(str(self.arguments.get(name) or "").strip() for name in self.operation.starts_index)
+
     def make_repeatable(self) -> None:
         """Fill in a missing id of what the call writes: the call may be sent twice, and both must mean the same."""
         key = self.operation.repeat_key

@@ -107,7 +107,7 @@ async def find_related(snapshot: Snapshot, searcher: Searcher, space: str, agent
         return Related(None, WORDS)
     question = retrieval.query.RecallQuery.from_text(space, agent, query.text, query.as_of)
     try:
-        opened = await index.open(snapshot.partition, start=False)
+        opened = await index.open(snapshot.partition)
         if (behind := snapshot.processed - opened.checkpoint + opened.unread) > 0:
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
         events = replace(question, hidden=retrieval.sources.kinds_of_texts(searcher.sources))

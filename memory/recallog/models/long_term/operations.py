@@ -43,6 +43,7 @@ class Entries(FacadePart):
         example='recallog long-term retain village baker "Sift the flour first." --type lesson --priority important',
         scope=Scope.PUBLISH,
         uses_index=True,
+        starts_index=("text",),
         gen_ai=GenAi.UPSERT,
         records="id",
     )
@@ -75,6 +76,7 @@ class Entries(FacadePart):
     @operation(
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
         uses_index=True,
+        starts_index=("text",),
         gen_ai=GenAi.SEARCH,
         records="nearest",
     )
@@ -325,6 +327,7 @@ class Entries(FacadePart):
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',
         uses_index=True,
+        starts_index=("query",),
         gen_ai=GenAi.SEARCH,
         records="lessons",
     )
@@ -401,6 +404,7 @@ class Entries(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         uses_index=True,
+        starts_index=("agent",),
         gen_ai=GenAi.UPDATE,
         records="merged",
     )

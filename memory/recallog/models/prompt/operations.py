@@ -20,6 +20,7 @@ class Prompts(FacadePart):
     @operation(
         example="recallog context village baker --budget-tokens 2000 > prompt.txt",
         uses_index=True,
+        starts_index=("query", "scene"),
         asks=frozenset({RELEVANCE, TOKENS}),
         gen_ai=GenAi.SEARCH,
         records="entries",
@@ -73,6 +74,7 @@ class Prompts(FacadePart):
     @operation(
         example='recallog explain village baker e-17 --query "who owes the miller?"',
         uses_index=True,
+        starts_index=("query",),
         asks=frozenset({RELEVANCE}),
     )
     async def explain(

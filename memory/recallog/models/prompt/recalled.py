@@ -129,8 +129,8 @@ class RecalledRequest:
 async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: RecalledRequest) -> RecallView | None:
     """Memories related to what is asked, best first; None if there is no query, or no section.
 
-    With an index of the program for relevance the prompt is composed in this process, also if another one serves the
-    semantic index, which then answers this part.
+    If the prompt is composed in this process, although another one serves the semantic index, that one answers this
+    part.
     """
     rag, auto = asked.rag, asked.auto
     searcher: Searcher = reading.searcher
@@ -158,7 +158,7 @@ async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: Re
     async def recall_in_time() -> RecallView:
         return await retrieval.recall.recall(reading, question, compared)
 
-    if searcher.relevance is None or not isinstance(index, ServedIndex):
+    if not isinstance(index, ServedIndex):
         return await recall_in_time()
 
     async def recall_by_index() -> RecallView:
@@ -167,7 +167,7 @@ async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: Re
         answer = await remote.call(index.home, message, deadline_seconds=index.deadline_seconds)
         return RecallView.model_validate_json(answer)
 
-    return await delegation.answer(recall_by_index, recall_in_time)
+    return await delegation.answer(recall_by_index, index.serve, recall_in_time)
 
 
 def plain(text: str) -> str:

@@ -31,6 +31,7 @@ class Tiers(FacadePart):
     @operation(
         example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
         uses_index=True,
+        starts_index=("query",),
         gen_ai=GenAi.SEARCH,
         records="hits",
     )

@@ -27,6 +27,7 @@ class Workspace(FacadePart):
     @operation(
         example='recallog workspace search village baker "how long are backups kept?"',
         uses_index=True,
+        starts_index=("query",),
         gen_ai=GenAi.SEARCH,
         records="hits",
     )

@@ -410,6 +410,7 @@ def load(files: Files, threads: int) -> OnnxModel:
         model = str(files.model) if files.rewrite is None else files.rewrite(files.model.read_bytes())
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         del model
+        vars(session).pop("_model_bytes", None)  # it keeps them to make the session again with other providers
         release_memory()
         if files.read_tokenizer is not None:
             own = files.read_tokenizer(files)
