@@ -1,4 +1,5 @@
-"""The log of the servers: a JSON document a line, with the id of the request and nothing that was sent or answered."""
+"""The log of the servers: one JSON document per line, with the id of the request but no content of requests or
+answers."""
 
 import json
 import logging
@@ -12,14 +13,14 @@ from recallog_schemas.errors import InvariantViolation
 _log = logging.getLogger("recallog.http")
 
 FIELDS = "recallog_fields"
-"""The attribute of a log record with further fields of its line."""
+"""The attribute of a log record with additional fields of its line."""
 
 
 class JsonLines(logging.Formatter):
     """Formats a log record as one JSON document.
 
-    An error gives its class and where it was raised. Its message, and further lines of the record, such as those in
-    which asyncio shows a task, may quote what agents have said, and are left out.
+    Of an error, the class and the traceback's places are logged. Its message, and further lines of the record, such as
+    asyncio's description of a task, are left out because they may quote stored texts.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -32,24 +33,25 @@ class JsonLines(logging.Formatter):
 
 
 def to_stderr(level: str) -> None:
-    """Write the log of this process to stderr, from `level` on, but no details of libraries: some show what is sent."""
+    """Write the log of this process to stderr, from `level` on. Libraries log warnings only, because some log
+    contents."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     root = logging.getLogger()
     logging.getLogger("recallog").setLevel(root.level)
     root.setLevel(max(root.level, logging.INFO))
-    for name in ("httpx", "httpcore"):  # their lines have URLs, with the names of spaces and agents
+    for name in ("httpx", "httpcore"):  # they log URLs, which contain names of spaces and agents
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def request(message: str, **fields: Any) -> None:
-    """Log a request that was answered."""
+    """Log an answered request."""
     _log.info(message, extra={FIELDS: fields})
 
 
 def event(message: str, **fields: Any) -> None:
-    """Log something that an operator may want to know."""
+    """Log an event of interest to operators."""
     _log.warning(message, extra={FIELDS: fields})
 
 
@@ -62,6 +64,6 @@ def defect(error: BaseException, request_id: str) -> InvariantViolation:
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:
-    """The class of an error, and the places from its caller to where it was raised."""
+    """The class of an error, and the places of its traceback, outermost first."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     return {"error": type(error).__name__, "frames": frames}
