@@ -164,7 +164,8 @@ class _Run:
                     message = f"{self._unit} {number}: {error}"
                     if number in self.in_sequence:
                         self.refused.add(number)
-                        message += f". The rest of this {self._unit} is not added. If it is a different one, give it its own id"
+                        message += f". The rest of this {self._unit} is not added. "
+                        message += "If it is a different one, give it its own id"
                     self.problems.append(Problem(number=number, message=message))
                     items[:] = [item for item in items[len(together) :] if item.number not in self.refused]
                     return False
