@@ -9,7 +9,7 @@ PARAMETERS = frozenset({"entry_id", "entry_ids", "only"})
 
 
 async def is_id(memory: Memory, space: str, agent: str, text: str) -> bool:
-    """Whether a text is the id of an entry that the agent may read, whoever owns it."""
+    """Whether a text is the id of an entry that the agent may read, regardless of its owner."""
     return (await memory.long_term.get(space, agent, text)).entry is not None
 
 
