@@ -944,7 +944,10 @@ class Memory(Parts):
 
     @operation(example="recallog status --space village", command="status --space")
     async def space(self, space: parameters.Space) -> "SpaceDetail":
-        """The activity in a space: its agents, sessions and kinds, each with its counts."""
+        """The activity in a space: its agents, sessions and kinds with their counts.
+
+        It has three complete tables and no limit; `agents` and `sessions` list one of them page by page.
+        """
         return await self._access.of_space(space, At(), queries.spaces.space_detail)
 
     @operation(example="recallog schema kinds --space village", command="schema kinds --space", shared=True)

@@ -1,4 +1,4 @@
-"""Command lines: how the command line names parameters, and the command that answers what an operation answers."""
+"""Command lines: the names of parameters on the command line, and the command of an operation."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -8,24 +8,25 @@ from recallog.operations.operation import Operation
 
 
 def flag(name: str) -> str:
-    """The option of a name: `--as-of`."""
+    """The option for the name of a parameter: `--as-of`."""
     return f"--{name.replace('_', '-')}"
 
 
 def singular(name: str) -> str:
-    """The name of a list without its plural: an option that may be repeated has it."""
+    """The singular of a list's name, which a repeatable option has."""
     return name.removesuffix("es") if name.endswith("xes") else name.removesuffix("s")
 
 
 def command_line(operation: Operation, arguments: Mapping[str, Any]) -> str:
-    """The command with these arguments, to be pasted into a shell; "" for an operation without a command."""
+    """The command line of an operation with these arguments, quoted for a shell; "" for an operation without a
+    command."""
     *words, last = operation.command.split() or [""]
     if not last:
         return ""
     by_place = [name for name in operation.positional if name in arguments]
     placed = [str(arguments[name]) for name in by_place]
     if last.startswith("--"):
-        # An option that selects the operation, with a value if the operation requires one.
+        # The option that selects the operation, with a value if the operation requires one.
         takes_value = (
             by_place and operation.parameters[by_place[-1]].default is operation.parameters[by_place[-1]].empty
         )

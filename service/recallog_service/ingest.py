@@ -28,7 +28,7 @@ BATCH_EVENTS = 500
 """Events per durable write."""
 DEFAULT_OPTIONS = Options()
 SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used"})
-"""What the agents of a person share, besides what every space shares."""
+"""Kinds that the agents of a person share, besides the kinds that every space shares."""
 _OTHER_TIMES_SHOWN = 5
 _CLASSES = SourceClasses()
 
@@ -42,8 +42,8 @@ class Problem(View):
 
 
 class OtherTime(View):
-    """An event of the file whose time in the ledger is another one, which counts. `number` is that of its line (or
-    conversation)."""
+    """An event whose time in the file differs from its time in the ledger. The ledger's time is used. `number` is the
+    number of its line (or conversation)."""
 
     number: int
     id: str
@@ -53,9 +53,9 @@ class OtherTime(View):
 
 
 class Ingested(View):
-    """The result of an ingest. `known` counts the events that were in the ledger already.
+    """The result of an ingest. `known` counts the events that were already in the ledger.
 
-    `ahead` of the added ones are dated more than a day ahead, and set no clock.
+    `ahead` counts the added events that are dated more than a day ahead; they do not set the clock.
 
     `other_times` of the known ones have another time in the ledger: usually a file that was exported again with other
     times. The first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by their
@@ -88,14 +88,14 @@ class IngestedFile(Ingested):
 
     @property
     def kept_nothing(self) -> bool:
-        """Whether the file has records, and no event of them is in the ledger."""
+        """Whether the file has records but none of them is in the ledger as an event."""
         return not self.added + self.known and bool(self.left_out or self.problems)
 
 
 class IngestedFiles(View):
     """The result of the ingest of several files, or of a folder.
 
-    `unrecognised` are files of folders whose format is not known; they were not read. `blank` ones have no records.
+    `unrecognised` are files of folders in unknown formats; they were not read. `blank` files have no records.
     """
 
     added: int
@@ -144,14 +144,14 @@ class _Run:
         self.spaces: set[str] = set()
         self.problems: list[Problem] = []
         self.openings: set[str] = set()
-        """Ids of events that open their conversation."""
+        """Ids of events that belong to the opening of their conversation."""
         self.in_sequence: set[int] = set()
         """Conversations whose rest is not added if one of their events is refused."""
         self.refused: set[int] = set()
-        """Those of them of which an event was refused."""
+        """The conversations among them with a refused event."""
 
     async def write(self, items: list[_Waiting]) -> bool:
-        """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
+        """Append events; False if one was refused. Events before it are in the ledger, events after it are not."""
         try:
             await self._append(items)
         except IdConflict:
@@ -169,9 +169,8 @@ class _Run:
                     message = f"{self._unit} {number}: {error}"
                     if number in self.in_sequence:
                         self.refused.add(number)
-                        message += (
-                            f". The rest of this {self._unit} is not added. If it is another one, give it its own id"
-                        )
+                        message += f". The rest of this {self._unit} is not added. "
+                        message += "If it is a different one, give it its own id"
                     self.problems.append(Problem(number=number, message=message))
                     items[:] = [item for item in items[len(together) :] if item.number not in self.refused]
                     return False
@@ -186,7 +185,8 @@ class _Run:
         return list(opening) or items[:1]
 
     async def _rest_of(self, item: _Waiting, error: IdConflict) -> list[_Waiting] | None:
-        """What the ledger lacks of an event that it has; None if the event that it has is another one."""
+        """The missing parts of an event that the ledger has; None if the ledger's event with this id is a different
+        one."""
         if not error.position:
             return None
         position = Position.parse(error.position)
@@ -205,7 +205,7 @@ class _Run:
             await self._check_copies(items, before)
             for space in {event.space for event in events} - self.spaces if self._shared else ():
                 await share_space(self._memory, space)
-            with notices.collect_notices():  # the report counts the times that are ahead
+            with notices.collect_notices():  # the report contains the number of times that are ahead
                 positions = await self._memory.admin.restore_events(events, appended)
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known
@@ -234,7 +234,8 @@ class _Run:
                 self._acknowledged(str(position), event.id)
 
     async def _check_copies(self, items: Sequence[_Waiting], before: Mapping[tuple[str, str], Position]) -> None:
-        """Raise `IdConflict` for a copy that differs from its first event: a ledger that stores repeats takes both."""
+        """Raise `IdConflict` for a copy that differs from its first event: a ledger that stores repeats would take
+        both."""
         copies = [(before.get((each.event.space, each.event.id)), each.event) for each in items if each.is_copied]
         stored = await self._read_stored({position for position, _ in copies if position is not None})
         for position, event in copies:
@@ -242,7 +243,7 @@ class _Run:
                 raise IdConflict("a copy has other content", path=path, position=str(position))
 
     async def _known_before(self, events: Sequence[Event]) -> dict[tuple[str, str], Position]:
-        """`Admin.known_positions`; none while the views cannot be read, which an ingest does not need."""
+        """`Admin.known_positions`; empty if the views cannot be read, because an ingest does not need them."""
         if not self._views_readable:
             return {}
         try:
@@ -254,7 +255,8 @@ class _Run:
             return {}
 
     async def _compare_times(self, known: Sequence[tuple[Position, int, Event]]) -> None:
-        """Count the events that have another time in the ledger. Conflicts of a ledger that stores them are others."""
+        """Count the events with another time in the ledger. Conflicts in a ledger that stores repeats are not counted
+        here."""
         stored = await self._read_stored({position for position, _, _ in known})
         for position, number, event in known:
             data = stored[position]
@@ -270,7 +272,7 @@ class _Run:
                 )
 
     async def _read_stored(self, positions: Collection[Position]) -> dict[Position, bytes]:
-        """The records at `positions`, and others between them."""
+        """The records at `positions`, and the records between them."""
         offsets = defaultdict[int, list[int]](list)
         for position in positions:
             offsets[position.partition].append(position.offset)
@@ -296,7 +298,8 @@ async def ingest(
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
 ) -> Ingested:
-    """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
+    """Append all events of `items`. Without `keep_going` it stops at the first refused item, after appending earlier
+    ones.
 
     `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
     `trust` is the source class that the events state, by default that of their items. From tools and imports only
@@ -306,7 +309,9 @@ async def ingest(
     """
     run = _Run(memory, unit, acknowledged, shared=shared)
     digests: list[bytes] = []
-    batch = min(batch, limits.APPEND_EVENTS_MAX // 2)  # the rest is for the opening that the batch may end in
+    batch = min(
+        batch, limits.APPEND_EVENTS_MAX // 2
+    )  # the remainder is room for an opening that crosses the end of the batch
     waiting: list[_Waiting] = []
     left_out: Counter[str] = Counter()
     cut: list[Problem] = []
@@ -382,10 +387,10 @@ def _is_memory(event: Event) -> bool:
 
 
 def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | None:
-    """What is missing of an event whose id the ledger has for `first`; None if that is another event.
+    """The missing parts of an event whose id is already in the ledger, for `first`; None if that is a different event.
 
-    Of a copy the session and the readers may be others, and the text may be longer: its end is then an event of its
-    own.
+    A copy may have another session and other readers, and its text may be longer: the additional text becomes an event
+    of its own.
     """
     if not first_difference(first, event):
         return []
@@ -406,10 +411,10 @@ def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | Non
 
 
 async def share_space(memory: Memory, space: str, kinds: Set[str] = SHARED, *, event_id: str | None = None) -> None:
-    """Let all agents of a space see the events of `kinds` of each of them, from now on: what it says, thinks and does.
+    """Let all agents of a space see each other's events of `kinds` from now on.
 
-    With an `event_id` this is done once: what the settings of the space say later stays. `IdConflict` is raised then if
-    `kinds` are others.
+    With an `event_id` this is done once, so that later settings of the space are not overridden. Raises `IdConflict` if
+    it was done with other `kinds`.
     """
     shared = {each.name for each in (await memory.kinds(space)).kinds if each.shared}
     if not shared >= kinds:
@@ -421,7 +426,7 @@ async def ingest_path(
 ) -> IngestedFile:
     """`ingest_file` of a transcript that its agent may still be writing. Raises `InvalidInput` if it cannot be read.
 
-    What is malformed in it is left out and reported, and what is not whole yet is left for the next call.
+    Malformed parts are left out and reported, and unfinished parts are left for the next call.
     """
     (file,) = input_files([path]).files
     return await ingest_file(memory, file, options, batch=BATCH_EVENTS, keep_going=True, shared=shared)
@@ -443,7 +448,7 @@ async def ingest_file(
 ) -> IngestedFile:
     """`ingest` of one file. Raises `InvalidEvent` for a file that its format cannot read.
 
-    `note` is called with the spaces that were chosen, and why, before the first event is written.
+    `note` is called with the chosen spaces, and the reason, before the first event is written.
     """
     reading = file.format.read(file.source(), options)
     if reading.note is not None and note is not None:

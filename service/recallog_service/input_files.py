@@ -1,5 +1,5 @@
-"""The files that `recallog ingest` reads: those that are named, stdin, and those of folders and archives whose format
-is known. Compressed files are read as they are."""
+"""The files that `recallog ingest` reads: named files, stdin, and files of known formats in folders and archives.
+Compressed files are read directly."""
 
 import gzip
 import sys
@@ -18,10 +18,10 @@ from recallog_service.formats.source import Sample
 
 STDIN = "-"
 UNPACKED_BYTES_MAX = 2 * 1024**3
-"""What a compressed file may be unpacked to; also all members of an archive together."""
+"""Maximum size of an unpacked file, and of all members of an archive together."""
 UNPACKED_BYTES_SMALL = 64 * 1024**2
 UNPACKED_RATIO_MAX = 250
-"""What is larger than a small file may not grow more than this: logs grow by 10 to 50, a bomb by 1,000."""
+"""Maximum expansion of a file that is not small: logs expand by 10 to 50, a decompression bomb by 1,000."""
 MEMBERS_MAX = 100_000
 
 _ARCHIVE = ".zip"
@@ -36,7 +36,7 @@ class InputFile:
     format: Format
     lines: Lines
     sampled: Source | None = None
-    """The source by which the format was recognised, where it need not be opened again."""
+    """The source by which the format was recognised, if it is still open."""
 
     def source(self) -> Source:
         return self.sampled or Source(self.lines())
@@ -44,19 +44,19 @@ class InputFile:
 
 @dataclass(slots=True)
 class InputFiles:
-    """What to read of the named files."""
+    """The files to read, and the files that are left out."""
 
     files: list[InputFile] = field(default_factory=list)
-    """Those of a folder in the order of their times."""
+    """The files to read; those of a folder in the order of their times."""
     unrecognised: list[str] = field(default_factory=list)
-    """Files of folders in no known format."""
+    """Files of folders in unknown formats."""
     blank: list[str] = field(default_factory=list)
     """Files of folders without a record."""
     refused: dict[str, InvalidInput] = field(default_factory=dict)
-    """Files among others that cannot be read, and why."""
+    """Files among others that cannot be read, with the reasons."""
 
     def add(self, others: "InputFiles") -> None:
-        """Add what to read of a folder."""
+        """Add the files of a folder."""
         self.files += others.files
         self.unrecognised += others.unrecognised
         self.blank += others.blank
@@ -64,10 +64,10 @@ class InputFiles:
 
 
 def input_files(names: Sequence[str], chosen: Format | None = None) -> InputFiles:
-    """The files to read. `chosen` is the format of all of them.
+    """The files to read. `chosen` is the format of all files; None: it is recognised.
 
-    Raises `InvalidArgument` for a file that does not exist, and for one file that the system does not let read;
-    `InvalidEvent` for one file that cannot be unpacked, or whose format is not recognised.
+    Raises `InvalidArgument` for a file that does not exist. If a single file is named, also raises `InvalidArgument` if
+    it is not readable, and `InvalidEvent` if it cannot be unpacked or its format is not recognised.
     """
     found = InputFiles()
     for name in names:
@@ -85,26 +85,27 @@ def input_files(names: Sequence[str], chosen: Format | None = None) -> InputFile
 
 
 def holds_files(name: str) -> bool:
-    """Whether it names a folder or an archive."""
+    """Whether `name` is a folder or an archive."""
     return name != STDIN and (Path(name).is_dir() or Path(name).suffix.lower() == _ARCHIVE)
 
 
 def _make_file(name: str, chosen: Format | None, *, is_only: bool) -> InputFile:
     lines = _standard_input if name == STDIN else partial(_lines, Path(name))
     source = Source(lines())
-    # A file is sampled even where its format is known: one that cannot be read is an error before others are read.
+    # A file is sampled even if its format is given: an unreadable file is an error before others are read.
     sample = Sample() if chosen and name == STDIN else source.sample
-    # Many samples would fill the memory, but stdin can be read only once.
+    # Keeping many samples would use much memory, but stdin can be read only once.
     return InputFile(name, chosen or registry.format_of(sample), lines, source if name == STDIN or is_only else None)
 
 
 def paths_in(folder: Path) -> Iterator[Path]:
-    """The files of a folder and of the folders in it."""
+    """The files of a folder and its subfolders."""
     return (each for each in sorted(folder.rglob("*")) if each.is_file())
 
 
 def files_among(paths: Iterable[Path], chosen: Format | None = None) -> InputFiles:
-    """The files to read among these and the members of archives, the oldest first. What cannot be read is refused."""
+    """The files to read among `paths` and the members of archives, oldest first. Unreadable ones are noted as
+    refused."""
     found = InputFiles()
     timed: list[tuple[datetime, InputFile]] = []
     for path in paths:
@@ -140,8 +141,8 @@ def _parts(path: Path) -> Iterable[tuple[str, Lines]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises `InvalidArgument` for a file that the system does not let read, `InvalidEvent` for one that is not packed
-    as its name says."""
+    """Raises `InvalidArgument` if the block cannot read the file, `InvalidEvent` if the file is not in the compression
+    format of its name."""
     try:
         yield
     except (OSError, EOFError, BadZipFile, zlib.error, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The picture of a lineage: an SVG file whose columns lead from what something rests on to what rests on it."""
+"""The picture of a lineage: an SVG file. Its columns go from sources on the left to derived items on the right."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 BOX_WIDTH, BOX_HEIGHT = 250, 46
 COLUMN, ROW, MARGIN = 370, 64, 20
-"""The distances from one box to the next, and from the border."""
+"""The distances between boxes, and from the border."""
 TEXT_CHARS = 36
 
 _STYLE = """\
@@ -32,7 +32,7 @@ _MARKER = (
 
 
 def draw_lineage(lineage: "Lineage") -> str:
-    """The graph of a lineage as a document of SVG. It needs nothing else, and is the same each time."""
+    """The graph of a lineage as a self-contained SVG document. The same lineage always gives the same document."""
     columns = _columns(lineage)
     places = {
         id_: (MARGIN + number * COLUMN, MARGIN + row * ROW)
@@ -54,7 +54,7 @@ def draw_lineage(lineage: "Lineage") -> str:
 
 
 def _columns(lineage: "Lineage") -> Sequence[Sequence[str]]:
-    """The ids by column: each is right of what it rests on. Of a circle, the node that was found first is put first."""
+    """The ids by column: each is to the right of its sources. A cycle is broken at the node that was found first."""
     sources: dict[str, set[str]] = {each.memory.id: set() for each in lineage.nodes}
     for edge in lineage.edges:
         if edge.source != edge.product:
@@ -75,7 +75,7 @@ def _columns(lineage: "Lineage") -> Sequence[Sequence[str]]:
 def _sort_column(
     ids: Sequence[str], sources: Mapping[str, set[str]], columns: Mapping[int, Sequence[str]]
 ) -> Sequence[str]:
-    """The ids of a column, each near what it rests on."""
+    """The ids of a column, ordered by the positions of their sources."""
     rows = {id_: row for column in columns.values() for row, id_ in enumerate(column)}
     return sorted(ids, key=lambda id_: sum(rows[each] for each in sources[id_]) / max(1, len(sources[id_])))
 

@@ -1,7 +1,7 @@
-"""Files that others write: which of them have changed since they were read last.
+"""Watches files that other programs write: which ones have changed since the last read.
 
-The state of the files is compared, not the events of the system, so that nothing is missed: a file that was renamed,
-cut, or replaced has another state. The events of the system (inotify and the like) only end the wait.
+The states of the files are compared, so that nothing is missed: a file that was renamed, truncated or replaced has
+another state. Notifications of the system (such as inotify) only end the wait.
 """
 
 import asyncio
@@ -15,10 +15,11 @@ from typing import NamedTuple
 from recallog_service.input_files import paths_in
 
 _POLL_SECONDS = 1.0
-"""How often files are looked at. Network file systems report no changes of other machines."""
+"""Seconds between two checks. Network file systems do not report changes by other machines."""
 _SETTLE_MILLISECONDS = 100
 _SHARE_OF_TIME = 5
-"""The wait is this many times as long as the work before it: a file of 100 MB is not read again for each line."""
+"""The wait is this many times as long as the preceding work, so that a file of 100 MB is not read again for each
+line."""
 
 
 class _State(NamedTuple):
@@ -28,9 +29,9 @@ class _State(NamedTuple):
 
 
 async def changed_files(names: Sequence[str]) -> AsyncIterator[list[str]]:
-    """The files of `names` and of the folders among them, and later those that are new or have changed, without end.
+    """The files of `names` and of folders among them; then, without end, files that are new or have changed.
 
-    What is yielded may be empty. A file that the caller could not read is yielded again once it is changed.
+    A yielded list may be empty. A file that the caller could not read is yielded again when it changes.
     """
     read: dict[str, _State] = {}
     woken = asyncio.Event()
@@ -54,14 +55,14 @@ def _states(names: Sequence[str]) -> dict[str, _State]:
     found: dict[str, _State] = {}
     for name in names:
         for path in paths_in(Path(name)) if Path(name).is_dir() else [Path(name)]:
-            with suppress(OSError):  # it was removed meanwhile
+            with suppress(OSError):  # removed meanwhile
                 state = path.stat()
                 found[os.fspath(path)] = _State(state.st_ino, state.st_size, state.st_mtime_ns)
     return found
 
 
 async def _watch(folders: Sequence[str], woken: asyncio.Event) -> None:
-    """Set the event after each change in the folders; ends where the system does not report them."""
+    """Set the event after each change in the folders. Returns if the system does not report changes."""
     from watchfiles import awatch
 
     with suppress(OSError):

@@ -35,12 +35,12 @@ def to_stderr(level: str) -> None:
 
 
 def request(message: str, **fields: Any) -> None:
-    """Log a request that was answered."""
+    """Log an answered request."""
     _log.info(message, extra={FIELDS: fields})
 
 
 def event(message: str, **fields: Any) -> None:
-    """Log something that an operator may want to know."""
+    """Log an event of interest to operators."""
     _log.warning(message, extra={FIELDS: fields})
 
 

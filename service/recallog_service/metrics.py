@@ -13,7 +13,7 @@ from recallog_streams.projector import ProcessedBatch
 
 
 class ExposedRole(Protocol):
-    """What the metrics show of a role of the worker."""
+    """The parts of a worker's role that the metrics show."""
 
     @property
     def lives(self) -> Sequence[tuple[str, LiveProjector]]:
@@ -25,7 +25,7 @@ class ExposedRole(Protocol):
 
     @property
     def answering(self) -> int:
-        """How many triggers it is answering."""
+        """Number of triggers that it is answering."""
 
     @property
     def problems(self) -> Sequence[str]:
@@ -36,7 +36,7 @@ class ExposedRole(Protocol):
         """Those of its problems that are about the ledger."""
 
 
-# From an answer by a rule to one of a slow model after repeats.
+# From an answer by a rule to an answer of a slow model after retries.
 _REACTION_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 # From a batch of one record to a full batch of large ones.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -105,7 +105,7 @@ class WorkerMetrics:
         )
 
     def count_batch(self, processed: ProcessedBatch) -> None:
-        """A batch was committed, or refused."""
+        """Count a batch that was committed or refused."""
         outcome = processed.outcome.value.replace(" ", "_")
         self._commits.labels(outcome).inc()
         self._seconds.observe(processed.seconds)
@@ -113,17 +113,17 @@ class WorkerMetrics:
             self._events.labels(processed.views, processed.partition).inc(processed.records)
 
     def count_messages(self, messages: int, repeated: bool) -> None:
-        """Messages that triggers are due were sent, for the first time or again."""
+        """Count sent messages about due triggers, for the first time or again."""
         self._published.labels("yes" if repeated else "no").inc(messages)
 
     def count_reaction(self, kind: str, outcome: str, seconds: float) -> None:
-        """An agent has handled a message. `outcome` is one of the outcomes in `reacting.handler`."""
+        """Count a handled message. `outcome` is one of the outcomes in `reacting.handler`."""
         self._reactions.labels(kind, outcome).inc()
         if outcome in (ANSWERED, FAILED):
             self._reaction_seconds.labels(kind).observe(seconds)
 
     def count_ticks(self, spaces: int) -> None:
-        """Time was passed in silent spaces."""
+        """Count silent spaces in which time was advanced."""
         self._ticks.inc(spaces)
 
     def expose(self, roles: Sequence[ExposedRole]) -> bytes:

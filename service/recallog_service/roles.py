@@ -1,8 +1,8 @@
-"""The roles of a worker process: what it maintains or answers, each a service that is supervised by Faust.
+"""The roles of a worker process, each a service supervised by Faust: maintaining views or the index, answering
+triggers.
 
-A role waits while the ledger or the views are unreachable. If another ledger has replaced the one that was opened, it
-reports that, and continues with the new one once the old views are deleted. Any other error of views crashes the
-worker.
+A role waits while the ledger or the views are unreachable. If another ledger has replaced the opened one, it reports
+that, and continues with the new ledger once the old views are deleted. Any other error of views crashes the worker.
 """
 
 import asyncio
@@ -48,22 +48,22 @@ from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
 DRAIN_SECONDS = 30.0
-"""How long a worker that is stopping may take to commit its last batch."""
+"""Seconds that a stopping worker may take to commit its last batch."""
 
 TICK_SECONDS = 10.0
-"""How often silent spaces are looked for in which work has fallen due."""
+"""Seconds between two searches for silent spaces in which work has become due."""
 CHECK_SECONDS = 0.2
-"""How often the consumer of a queue of triggers is looked at."""
+"""Seconds between two checks of the consumer of a queue of triggers."""
 
 _log = logging.getLogger("recallog.worker")
 
 
 class Own(NamedTuple):
-    """What a user adds to a worker."""
+    """A user's extensions of a worker."""
 
     projections: Sequence[Projection] = ()
     reactors: Callable[[], Sequence[Reactor]] = tuple
-    """Makes the reactors: they are closed and made again where the memory is opened again."""
+    """Makes the reactors. They are closed, and made again, when the memory is reopened."""
 
 
 class Role(mode.Service):
@@ -85,13 +85,12 @@ class Role(mode.Service):
 
     @property
     def problems(self) -> list[str]:
-        """Why this role makes no progress, or what is wrong with the ledger, one sentence per problem; empty if all is
-        well."""
+        """Why this role makes no progress, or faults of the ledger, one sentence per problem; empty if healthy."""
         return [*([self.why] if self.why else []), *self.ledger_problems]
 
     @property
     def ledger_problems(self) -> Sequence[str]:
-        """What is wrong with the ledger although it answers."""
+        """Faults of a reachable ledger, one sentence each."""
         return list(dict.fromkeys(str(fault) for _, live in self.lives for fault in live.faults if fault.severe))
 
     @property
@@ -101,12 +100,12 @@ class Role(mode.Service):
 
     @property
     def answering(self) -> int:
-        """How many triggers this role is answering."""
+        """Number of triggers that this role is answering."""
         return 0
 
     @abstractmethod
     async def work(self) -> None:
-        """Work until `stopping` is set. An error ends the process."""
+        """Run until `stopping` is set. An error ends the process."""
 
     def _keep_name_free(self) -> None:
         """From now on, do not create the ledger if it is gone: an operator who restores it finds its name free."""
@@ -135,7 +134,7 @@ class Role(mode.Service):
 
 
 class Maintaining(Role):
-    """Maintains what live projectors build, in the partitions that are assigned to this process."""
+    """Runs live projectors for the partitions that are assigned to this process."""
 
     @abstractmethod
     def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
@@ -158,7 +157,7 @@ class Maintaining(Role):
                 await self._maintain(components)
             except LedgerMismatch as error:
                 if not failures and not isinstance(error, LedgerReplaced):
-                    raise  # the settings name a ledger that these views were never built from
+                    raise  # the settings name a ledger from which these views were not built
                 failures += 1
                 self._keep_name_free()
                 self.why = f"{error}. The worker waits until the ledger is restored or the views are deleted"
@@ -168,7 +167,7 @@ class Maintaining(Role):
                 await components.close()
 
     def source(self, components: Components, name: str, code: str) -> RecordSource:
-        """The newest records for this process, as one of the workers that maintain views of the same code."""
+        """The source of new records for this process, one of the workers that maintain views of the same code."""
         group = group_of(self.settings, name, code)
         lock = database_of(self.settings).lock(group, 0)
         return components.ledger.record_source(group) or PollingSource(components.ledger, lock)
@@ -264,12 +263,12 @@ class Indexing(Maintaining):
             raise SettingsError("a worker maintains the index on a Qdrant server: set RECALLOG_INDEX=http://host:6333")
         index = LiveIndex(components.index.indexer)
         source = self.source(components, INDEX, index.code)
-        # One at a time: a model uses all cores for one batch.
+        # One batch at a time: a model uses all cores for one batch.
         return [(INDEX, LiveProjector(index, source, building_at_once=1))]
 
 
 class Reacting(Role):
-    """Answers triggers with reactors, and lets time pass in silent spaces."""
+    """Answers triggers with reactors, and advances time in silent spaces."""
 
     def __init__(self, settings: Settings, own: Own, metrics: WorkerMetrics) -> None:
         super().__init__(settings, own, metrics)
@@ -302,7 +301,7 @@ class Reacting(Role):
             self._keep_name_free()
 
         while not self.stopping:
-            # Not entered by `async with`: this role answers, and nothing else in the background.
+            # Not entered by `async with`, which would start reactors in the background: this role answers.
             memory = Memory.open(self.settings, projections=self.own.projections, reactors=self.own.reactors())
             try:
                 await self._answer(memory, start)
@@ -353,7 +352,7 @@ class Reacting(Role):
 
         def choose_pause(error: RecallogError) -> float:
             if isinstance(error, LedgerMismatch):
-                raise error  # the memory is opened again
+                raise error  # the memory is reopened
             if isinstance(error, LockTimeout):
                 return CHECK_SECONDS  # another process answers
             handler.report("reactors", str(error))
@@ -368,7 +367,7 @@ class Reacting(Role):
                 self._ledger_problems = [str(fault) for fault in await ledger.faults() if fault.severe]
                 self.metrics.count_ticks(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
-                pass  # another process does it, or one whose code has built the views
+                pass  # another process does it, or a process with the code that built the views
             except LedgerMismatch as error:
                 handler.replaced = str(error)
             except RecallogError as error:
@@ -381,8 +380,8 @@ class Reacting(Role):
 def group_of(settings: Settings, name: str, code: str) -> str:
     """The consumer group that shares the partitions among workers.
 
-    Its name contains a digest of the code and the store. Workers of a new version therefore build their generation
-    while the old ones continue until the cutover, and two stores, which hold two copies of the views, have two groups.
+    Its name contains a digest of the code and the store. So workers of a new version build their generation while the
+    old workers continue until the cutover, and two stores, with two copies of the views, have two groups.
     """
     store = (settings.views or "").rpartition("@")[2]
     digest = hashlib.blake2b(f"{code} {store}".encode(), digest_size=6).hexdigest()

@@ -1,6 +1,6 @@
-"""Where the spans of a server or a worker go: to an OTLP endpoint, as the variables `OTEL_…` say.
+"""Exports the spans of a server or a worker to an OTLP endpoint, configured by the variables `OTEL_…`.
 
-A process that has a tracer provider already, such as one that `opentelemetry-instrument` starts, keeps it.
+An existing tracer provider, for example from `opentelemetry-instrument`, is kept.
 """
 
 import os
@@ -12,14 +12,14 @@ from recallog import Settings
 from recallog_schemas import extras
 
 FLUSH_SECONDS = 2.0
-"""How long a process that ends waits until its last spans are sent."""
+"""Seconds that an ending process waits until its last spans are sent."""
 
 _SERVICE = "OTEL_SERVICE_NAME"
 
 
 @contextmanager
 def export_spans(settings: Settings, service: str) -> Iterator[None]:
-    """Send the spans that are made inside, if the setting `telemetry` is on.
+    """Export the spans that the block creates, if the setting `telemetry` is on.
 
     `service` is the name of this process, unless the environment names it. Raises `SettingsError` if a package is
     missing.
@@ -43,7 +43,7 @@ def export_spans(settings: Settings, service: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # An endpoint that does not answer would hold the process up for as long as its exporter tries again.
+        # Otherwise an endpoint that does not answer would delay the end until the exporter gives up.
         ending = threading.Thread(target=provider.shutdown, name="recallog-spans", daemon=True)
         ending.start()
         ending.join(FLUSH_SECONDS)

@@ -26,13 +26,13 @@ from recallog_service.roles import Indexing, Own, Projecting, Reacting, Role
 from recallog_streams.partition_task import TaskState
 
 ROLES: Mapping[str, type[Role]] = {"views": Projecting, "index": Indexing, "reactors": Reacting}
-"""By name: what a worker can do."""
+"""The roles of a worker, by name."""
 _CLIENT = "aiokafka"
 """The logger of the client that Faust's agents use."""
 
 
 class _WithoutAgents(BootStrategy):
-    """Starts no Kafka client of Faust for the worker itself: its roles have their own clients."""
+    """Does not start Faust's Kafka client for the worker itself, because its roles have their own clients."""
 
     enable_kafka = False
 
@@ -43,7 +43,7 @@ class App(faust.App):
     BootStrategy = _WithoutAgents
 
     def _create_directories(self) -> None:
-        """Creates none: a worker writes no files, and may lack permission to write to its working directory."""
+        """Does nothing: a worker writes no files, and may lack permission to write to its working directory."""
 
 
 def build(
@@ -52,8 +52,8 @@ def build(
     only: Sequence[str] = (),
     reactors: Callable[[], Sequence[Reactor]] = tuple,
 ) -> faust.App:
-    """The app of one worker process. It also maintains the views of your own `projections` (default: those that the
-    settings name), and answers triggers with your own reactors, which `reactors` makes.
+    """The app of one worker process. It also maintains the views of custom `projections` (default: from the settings),
+    and answers triggers with custom reactors, which `reactors` makes.
 
     `only` names its roles; by default it has all of `ROLES`, the index if the settings name one. Raises
     `SettingsError`.
@@ -76,7 +76,7 @@ def build(
         worker_redirect_stdouts=False,
         logging_config={"merge": True, **logs.CONFIGURATION},
     )
-    # Its lines about groups are of no use to an operator; `client_log` limits its warnings.
+    # Its messages about groups do not help operators; `client_log` limits its warnings.
     logging.getLogger(_CLIENT).setLevel(logging.WARNING)
     metrics = WorkerMetrics()
     roles = {name: ROLES[name](settings, Own(projections, reactors), metrics) for name in names}
@@ -130,7 +130,7 @@ def _roles(settings: Settings, only: Sequence[str]) -> list[str]:
 def health(roles: Mapping[str, Role]) -> dict[str, Any]:
     """The answer of `/health`: `healthy`, `roles`, `problems` (a sentence each, empty if healthy), and `partitions`.
 
-    `partitions` lists those assigned to this worker, each with `views`, `partition`, `state`, `lag` and `why`.
+    `partitions` lists the assigned partitions, each with `views`, `partition`, `state`, `lag` and `why`.
     """
     partitions = [
         {"views": name, "partition": task.partition, "state": task.state.value, "lag": task.lag, "why": task.why}
@@ -138,7 +138,7 @@ def health(roles: Mapping[str, Role]) -> dict[str, Any]:
         for name, live in role.lives
         for task in live.tasks
     ]
-    # Each role has a ledger of its own, and finds the same faults of it.
+    # Each role opens the ledger itself and finds the same faults.
     problems = list(dict.fromkeys(problem for role in roles.values() for problem in role.problems))
     return {"healthy": not problems, "roles": [*roles], "problems": problems, "partitions": partitions}
 

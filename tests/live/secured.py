@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
+import redis
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -20,7 +21,6 @@ from confluent_kafka.admin import (
 )
 from deploy.local import LocalKafka, LocalRedis, ports
 
-import redis
 from support.certificates import Authority, Certificate
 
 TESTS = Path(__file__).parents[1]

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 from deploy.local.ports import HOST
 
-import redis
 from live.conftest import started_server
 from live.secured import MECHANISM, SecuredKafka, SecuredRedis, rights_of, terminating_tls
 from live.servers import Server, client_of, created_key

@@ -55,7 +55,7 @@ def test_where_commands_are_listed() -> None:
 def test_commands_of_one_package_have_summaries_of_their_own() -> None:
     summaries = {name: installed.summary_of(name) for name in ("hook", "install", "uninstall")}
     assert len(set(summaries.values())) == len(summaries)
-    assert summaries["uninstall"] == "Take out what `recallog install` has put in."
+    assert summaries["uninstall"] == "Undo `recallog install`."
 
 
 @pytest.mark.models("long_term")

@@ -319,7 +319,9 @@ def test_nothing_of_another_conversation_under_a_used_name_is_added(
     assert (result.code, result.json["added"]) == (1, 4)
     (problem,) = result.json["problems"]
     assert problem["number"] == 1
-    assert "The rest of this conversation is not added. If it is another one, give it its own id" in problem["message"]
+    assert (
+        "The rest of this conversation is not added. If it is a different one, give it its own id" in problem["message"]
+    )
     assert "Bob" not in recallog("export", "--home", home).out
 
 

@@ -561,7 +561,8 @@ def test_the_command_refuses_a_misspelt_space(tmp_path: Path, monkeypatch: pytes
     again = recallog("erase", SPACE, "--subject", ALICE)
     assert (again.code, again.out) == (0, "subject alice of village: erased 0 events; 1 event had been erased before\n")
     assert recallog("erase", SPACE, "--subject", "alic").out == (
-        "subject alic of village: erased 0 events: no event of village names this subject\n"
+        "subject alic of village: erased 0 events: no event of village names this subject; "
+        "check its name with recallog search\n"
     )
 
 

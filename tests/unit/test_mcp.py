@@ -171,7 +171,7 @@ def test_weak_memories_are_shown_only_if_there_is_no_other_and_as_such() -> None
     assert shown.startswith(f"- {strong.event.id} (")
     assert len(shown.splitlines()) == 1
     first, *rest = showing.show_recalled(found.model_copy(update={"hits": tuple(others)}), {}).splitlines()
-    assert first == "No relevant memories found. The nearest ones, which may have nothing to do with it:"
+    assert first == "No relevant memories found. The nearest ones, which may be unrelated:"
     assert [line.split(" (")[0] for line in rest] == [f"- {hit.event.id}" for hit in others]
     degraded = found.model_copy(update={"hits": (), "degraded": "the index at 10.0.0.1 is down"})
     assert showing.show_recalled(degraded, {}).splitlines() == ["No relevant memories found.", showing.ONLY_WORDS]
@@ -183,7 +183,7 @@ def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:
         stored = await call(client, "retain_memory", content="The oven is cold.")
         id_ = stored.removeprefix("Stored memory ").partition(":")[0]
         again = await call(client, "retain_memory", content="The oven is cold.")
-        assert again == f"Nothing new was stored: duplicate of memory {id_}, which says this: The oven is cold."
+        assert again == f"Nothing new was stored: duplicate of memory {id_}: The oven is cold."
         changed = await call(client, "update_memory", memory_id=id_, new_content="The oven is hot.")
         assert changed == f"Memory {id_} updated"
         assert "The oven is hot." in await call(client, "recall_memory", query="Is the oven hot?")

@@ -30,7 +30,8 @@ def check_size(space: str, events: int) -> None:
     """Raise `OutOfRange` if a fold of the space at query time would take too long."""
     if events > limits.AS_OF_RECORDS_MAX:
         raise OutOfRange(
-            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}",
+            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}. "
+            "Leave out as_of to ask about the present",
             path="as_of",
         )
 

@@ -1004,7 +1004,10 @@ class _MemoryShared:
     """
 
     space = _Called(_Memory.space)
-    """The activity in a space: its agents, sessions and kinds, each with its counts."""
+    """The activity in a space: its agents, sessions and kinds with their counts.
+
+    It has three complete tables and no limit; `agents` and `sessions` list one of them page by page.
+    """
 
     kinds = _Called(_Memory.kinds)
     """The kinds of the catalogue and those that a space declares, each with its importance, text rule and readers.

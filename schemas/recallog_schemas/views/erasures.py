@@ -70,7 +70,7 @@ class ErasureReport(View):
         if self.empty and self.erased_before:
             lines[0] += f"; {count_noun(self.erased_before, 'event')} had been erased before"
         elif self.empty and self.names:
-            lines[0] += f": no event of {place} names this {self.unit}"
+            lines[0] += f": no event of {place} names this {self.unit}; check its name with recallog search"
         lines += [f"  {each.format()}" for each in self.kinds]
         lines += [f"  {each.format()}, made from them" for each in self.made_from]
         if self.unsealed:

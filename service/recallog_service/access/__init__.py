@@ -1,4 +1,4 @@
-"""Access: grants, keys, tokens and rate limits, for all doors. It knows neither HTTP nor MCP."""
+"""Access: grants, keys, tokens and rate limits, for all doors. It does not depend on HTTP or MCP."""
 
 from recallog_service.access.access import CALLER, Access, Caller
 from recallog_service.access.grants import Grant, Verb

@@ -1,4 +1,4 @@
-"""Access: who a caller is, by the key or token that it gives."""
+"""Access: identifies a caller by its key or token."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -23,20 +23,20 @@ _KEYLESS = "keyless"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and what it may do."""
+    """The caller of an operation, and what it may do."""
 
     name: str
     """`key:<id>`, `jwt:<subject>`, or `keyless`: for logs, which show no secrets."""
     grant: Grant
     calls_per_minute: int | None = None
-    """How many calls it may make in a minute; None: there is no limit."""
+    """Calls that it may make per minute; None: no limit."""
 
 
 class Access:
     """The callers of one memory.
 
-    While no key was ever made and no token can be checked, everybody is allowed everything: a door must then listen on
-    the loopback interface alone (`is_open`). The first key ends that, and revoking the last one does not bring it back.
+    If no key was ever made and no token can be checked, every caller may do everything: a door must then listen on the
+    loopback interface only (`is_open`). The first key ends this; revoking the last key does not restore it.
     """
 
     def __init__(self, store: "KeyStore", tokens: "Tokens | None" = None, limits: RateLimits | None = None) -> None:
@@ -57,7 +57,7 @@ class Access:
         return not self._was_closed
 
     async def caller(self, token: str | None) -> Caller:
-        """Who gives this key or token (None: none is given), and counts one call of it.
+        """The holder of a key or token (None: the caller gave neither). Counts one call.
 
         Raises `Unauthorized`, and `RateLimited` if the key has a limit.
         """
@@ -67,12 +67,12 @@ class Access:
         return caller
 
     async def identify(self, token: str | None) -> Caller:
-        """Who holds this key or token, without counting it as a call: shows whether it is still valid. Raises
+        """The holder of a key or token, without counting a call: shows whether it is still valid. Raises
         `Unauthorized`."""
         try:
             return await self._identify_caller(token)
         except StorageError as error:
-            raise conceal_error(error) from None  # nobody knows yet whether it is an operator
+            raise conceal_error(error) from None  # the caller is not identified yet: it may not be an operator
 
     async def _identify_caller(self, token: str | None) -> Caller:
         if await self.is_open():

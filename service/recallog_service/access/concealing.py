@@ -1,4 +1,4 @@
-"""What callers see of errors whose messages are for operators."""
+"""Hides from callers the messages of errors that are for operators."""
 
 import logging
 
@@ -22,7 +22,7 @@ FOR_OPERATORS = (
     SettingsError,
     InvariantViolation,
 )
-"""Errors whose messages may name hosts, folders and records of others."""
+"""Errors whose messages may name hosts, folders, and records of other callers."""
 
 _log = logging.getLogger("recallog.access")
 

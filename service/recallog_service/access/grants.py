@@ -28,30 +28,30 @@ def _spaces(pattern: str) -> str:
 
 
 class Verb(StrEnum):
-    """What a grant allows to do."""
+    """An action that a grant allows."""
 
     READ = "read"
     """Queries."""
     PUBLISH = "publish"
     """Commands, and the agent's own events."""
     FORGET = "forget"
-    """What removes something that cannot be had again."""
+    """Removing something that cannot be restored."""
     TAIL = "tail"
-    """The events of a space as they are published, also those that are private to other agents."""
+    """Following the events of a space as they are published, including those private to other agents."""
     OPERATE = "operate"
-    """What operators do, settings of spaces, and units that are granted to agents."""
+    """Operations of operators, settings of spaces, and granting units to agents."""
 
 
 class Grant(BaseModel):
-    """What the holder of a key may do. Every field has to be given: what is left out is not allowed by accident."""
+    """What the holder of a key may do. Every field is required, so that nothing is allowed by omission."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     spaces: Annotated[tuple[Annotated[str, AfterValidator(_spaces)], ...], Field(min_length=1, max_length=64)]
-    """Names of spaces, `acme/*` for all whose names begin with `acme/`, or `*` for all."""
+    """Names of spaces, `acme/*` for every space under `acme/`, or `*` for all spaces."""
     agent: Annotated[str, AfterValidator(_name_or_any)]
-    """The agent that the holder is: it sees what this agent may see, and publishes as this agent. `*`: any agent, and
-    what concerns a space as a whole."""
+    """The agent that the holder acts as: it sees what this agent may see, and publishes as this agent. `*`: any agent,
+    and operations on a space as a whole."""
     verbs: Annotated[frozenset[Verb], Field(min_length=1)]
     """What the holder may do."""
 
@@ -89,7 +89,7 @@ class Grant(BaseModel):
 
     @property
     def is_of_operators(self) -> bool:
-        """Whether its holder operates the whole memory."""
+        """Whether the holder may operate the whole memory."""
         return Verb.OPERATE in self.verbs and self.is_of_all_spaces and not self.is_of_one_agent
 
     def translate_error(self, error: RecallogError) -> RecallogError:

@@ -1,4 +1,4 @@
-"""The guarded memory: every call of every door is checked here against the grant of its caller."""
+"""The guarded memory: checks each call of each door against the grant of its caller."""
 
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
@@ -19,12 +19,12 @@ from recallog_service.access.grants import Grant, Verb
 
 
 class Guarded:
-    """A memory as the holder of a grant may use it: the guard of a call (`pipeline.Guard`), and the guarded memory.
+    """A memory as the holder of a grant may use it. It is the guard of a call (`pipeline.Guard`).
 
-    What the grant fixes may be left out: the agent, the space if there is only one, and both in events. An operation on
-    anything that the grant does not cover raises `Forbidden` before any work is done. Answers that span spaces have
-    only those that the grant covers. A grant for one agent allows what is about this agent, and what every agent of the
-    space may see (`Operation.shared`).
+    The caller may omit what the grant fixes: the agent, the space if there is only one, and both in events. An
+    operation on anything that the grant does not cover raises `Forbidden` before any work is done. Answers that span
+    spaces contain only the spaces that the grant covers. A grant for one agent allows operations about this agent, and
+    those whose answer every agent of the space may see (`Operation.shared`).
     """
 
     def __init__(self, memory: Memory, grant: Grant) -> None:
@@ -32,7 +32,7 @@ class Guarded:
         self.grant = grant
 
     async def call(self, operation: Operation, given: Mapping[str, Any], **callbacks: Any) -> Any:
-        """The answer for a door; `given` has the arguments as they came. See `pipeline.call`."""
+        """The answer for a door; `given` has the arguments as received. See `pipeline.call`."""
         return await pipeline.call(self._memory, operation, given, callbacks, self)
 
     def admit(self, operation: Operation, given: Mapping[str, Any]) -> None:
@@ -40,14 +40,14 @@ class Guarded:
         self.bound_arguments(operation, operation.validate(self.admit_arguments(operation, given), strict=False))
 
     def may_be_told(self, operation: Operation) -> bool:
-        """Whether the holder of the grant may get warnings about probable mistakes: a warning about an
-        unknown agent names another one."""
+        """Whether the holder may get warnings about probable mistakes: a warning about an unknown agent names another
+        agent."""
         return operation.scope is not Scope.READ or not self.grant.is_of_one_agent
 
     # The stages of a call
 
     def admit_arguments(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with what the grant fixes, where it is missing. Raises `Forbidden` without the verb."""
+        """The arguments, completed by what the grant fixes. Raises `Forbidden` if the grant lacks the verb."""
         if Verb(operation.scope) not in self.grant.verbs:
             raise Forbidden
         fixed: dict[str, str] = {}
@@ -98,32 +98,33 @@ class Guarded:
         return self._filter_items(call, field)
 
     def translate_error(self, call: Call, error: RecallogError) -> RecallogError:
-        """The error without what tells of other spaces and agents, or is for operators."""
+        """The error without what would reveal other spaces or agents, or is for operators."""
         grant = self.grant
         if isinstance(error, DeadLettered) and (not grant.is_of_all_spaces or grant.is_of_one_agent):
             # It may be a record of another space or agent.
             return DeadLettered(f"the record at {call.arguments['after']} will show in no view")
         if isinstance(error, IdConflict) and grant.is_of_one_agent:
-            # It may be an event of another agent, of which the field that differs would tell something.
+            # It may be an event of another agent: the name of the differing field would reveal something of it.
             message = "an id of these belongs to another event of the space; give this one an id of its own"
             return IdConflict(message, path="id", position="")
         return grant.translate_error(error) if isinstance(error, FOR_OPERATORS) else error
 
     async def filter_answer(self, call: Call, answer: Any) -> Any:
-        """The answer, of which one agent sees only what it may: also not whether there is another agent or an event."""
+        """The answer, reduced to what the agent may see. It does not reveal whether another agent or an event
+        exists."""
         if not self.grant.is_of_one_agent:
             return answer
         if isinstance(answer, OfEvent):
             return await self._conceal_unseen(answer, call.arguments)
         if isinstance(answer, OfAgent) and answer.agent != self.grant.agent:
-            # Whether there is such an agent shows only in what this one may see of it.
+            # Whether the other agent exists may show only in what this agent may see of it.
             return answer.model_copy(update={"known": not answer.empty})
         return answer
 
     async def _filter_items(self, call: Call, field: str) -> Any:
-        """The answer with those items of its `field` that the grant covers.
+        """The answer with the items of its `field` that the grant covers.
 
-        A page of them is filled from as many pages as needed: neither its size nor its `next` tell of other spaces.
+        A page is filled from as many pages as needed, so that neither its size nor its `next` reveals other spaces.
         """
         arguments = call.arguments
         if "cursor" not in call.operation.parameters:
@@ -144,26 +145,27 @@ class Guarded:
         return [each for each in items if each.space is None or self.grant.covers(each.space)]
 
     async def _conceal_unseen(self, answer: OfEvent, bounded: Mapping[str, Any]) -> OfEvent:
-        """The answer about an event, or that about an unknown one if the agent may not see the event."""
+        """The answer about an event; the answer for an unknown event if the agent may not see it."""
         if answer.shows_event:
             return answer
         at = {name: bounded[name] for name in ("after", "as_of") if name in bounded}
         try:
             found = await self._memory.entries(answer.space, answer.agent, [answer.event_id], **at)
             return answer if found.entries else answer.conceal()
-        except OutOfRange:  # only an event that the views have dropped can raise it
+        except OutOfRange:  # raised only for an event that the views have dropped
             return answer.conceal()
 
 
 def _verb_of(event: Event) -> Verb:
-    """What publishing an event needs besides `publish`."""
+    """The verb that publishing an event needs besides `publish`."""
     if event.kind == "run.started" and event.payload.get("shared_kinds") is not None:
         return Verb.OPERATE  # as space.configured
     return Verb(kinds.kind_of(event.kind).needs)
 
 
 def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
-    """Raise `InvalidArgument` for a message whose event would be another agent's, which would remember it as its own.
+    """Raise `InvalidArgument` for a message whose event would belong to another agent: that agent would remember it as
+    its own.
 
     `user`, the author of messages without a name, is not an agent.
     """
@@ -186,7 +188,7 @@ def _events(valid: Mapping[str, Any]) -> Iterable[Event]:
 
 
 def _items_with_space(operation: Operation) -> str | None:
-    """The field of the answer to a query whose items each name their space; None if there is none."""
+    """The field of an answer whose items each name their space; None if there is none."""
     if operation.scope is not Scope.READ:
         return None
     for name, field in getattr(operation.answer, "model_fields", {}).items():

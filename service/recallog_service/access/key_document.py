@@ -1,7 +1,7 @@
-"""Stored keys as a JSON document that proves itself: `{"checksum": "<SHA-256>", "keys": [...]}`.
+"""Stored keys as a JSON document with a checksum: `{"checksum": "<SHA-256>", "keys": [...]}`.
 
-The checksum is that of the whole document, in which 64 zeros are in its place. So no changed byte passes for a grant
-that nobody has given. A person can read the document, and changes it with `recallog keys`.
+The checksum covers the whole document with 64 zeros in place of the checksum itself, so that a changed byte cannot
+become a grant. People can read the document; they change it with `recallog keys`.
 """
 
 import hashlib
@@ -13,12 +13,12 @@ from recallog_service.access.keys import Key
 
 _PLACE = "0" * 64
 _UNSEALED = b"["
-"""How documents of earlier versions begin: a list of keys, without a checksum."""
+"""Documents of earlier versions begin with it: a list of keys without a checksum."""
 _keys = TypeAdapter(list[Key])
 
 
 class KeysDamaged(ValueError):
-    """A document is not what was written."""
+    """The checksum of a document does not match its content."""
 
 
 class _Document(BaseModel):
@@ -35,7 +35,7 @@ def seal_keys(keys: Sequence[Key], *, indent: int | None = None) -> bytes:
 
 
 def read_keys(document: bytes) -> Sequence[Key]:
-    """The keys in a document, also in one of earlier versions. Raises `KeysDamaged`."""
+    """The keys in a document, including one of an earlier version. Raises `KeysDamaged`."""
     try:
         if document.startswith(_UNSEALED):
             keys = _keys.validate_json(document)
@@ -46,7 +46,7 @@ def read_keys(document: bytes) -> Sequence[Key]:
                 raise KeysDamaged
     except ValidationError:
         raise KeysDamaged from None
-    if not keys:  # no version has written such a document, and it would let everybody in
+    if not keys:  # no version has written such a document, and accepting it would turn off authentication
         raise KeysDamaged
     return keys
 

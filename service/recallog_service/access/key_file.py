@@ -27,7 +27,7 @@ class KeyFile(KeyStore):
         self._path = home / layout.KEYS
         self._lock = FolderLock(home / layout.KEYS_LOCK, limits.LOCK_WAIT_SECONDS)
         self._version: tuple[int, int, int] | None = None
-        """Of the file that `_stored` was read from; None if there was none."""
+        """Identifies the version of the file that `_stored` was read from; None if there was no file."""
         self._stored: Mapping[str, Key] = {}
 
     async def get(self, id_: str) -> Key | None:
@@ -45,7 +45,7 @@ class KeyFile(KeyStore):
             raise storage_error(error, _WHAT, self._path) from error
 
     async def close(self) -> None:
-        """Close nothing: the file is open only while it is read or written."""
+        """Does nothing: the file is open only while it is read or written."""
 
     def _keys(self) -> Mapping[str, Key]:
         try:
@@ -60,7 +60,7 @@ class KeyFile(KeyStore):
             raise storage_error(error, _WHAT, self._path) from error
         except KeysDamaged:
             raise StorageCorrupt(
-                f"the {_WHAT} {self._path} is damaged: its checksum is that of other contents",
+                f"the {_WHAT} {self._path} is damaged: its checksum does not match its content",
                 remedy="Put it back from your backup, or delete it and make new keys",
             ) from None
         return self._stored
@@ -69,12 +69,12 @@ class KeyFile(KeyStore):
         """Replace the file. Readers find the old or the new one, also after a crash."""
         with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:
             try:
-                Path(file.name).chmod(private_files.FILE)  # which it has already, unless the umask is unusual
+                Path(file.name).chmod(private_files.FILE)  # already so, unless the umask is unusual
                 file.write(key_document.seal_keys(keys, indent=2))
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(self._path)
-                sync_names(self._path.parent)  # or a revoked key would be valid again after a power failure
+                sync_names(self._path.parent)  # otherwise a revoked key could be valid again after a power failure
             except BaseException:
                 with suppress(OSError):
                     Path(file.name).unlink()

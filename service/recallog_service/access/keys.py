@@ -16,7 +16,7 @@ from recallog_schemas.errors import OutOfRange
 from recallog_service.access.grants import Grant
 
 PREFIX = "rl"
-"""Every key begins with it, so that programs which look for secrets in texts recognise one."""
+"""Every key begins with it, so that scanners for leaked secrets recognise keys."""
 
 _ID_BYTES = 8
 _SECRET_BYTES = 32
@@ -30,7 +30,7 @@ class Key(BaseModel):
     id: str
     """The part of the key that names it, in lists and logs."""
     name: str
-    """What the key is for, in the words of who made it."""
+    """What the key is for, as given by its creator."""
     grant: Grant
     """What its holder may do."""
     sha256: str
@@ -38,11 +38,11 @@ class Key(BaseModel):
     created: datetime
     """When it was made."""
     expires: datetime | None = None
-    """From when on it is refused; None: never."""
+    """The key is refused from this time on; None: it does not expire."""
     revoked: datetime | None = None
-    """Since when it is refused; None: it is not revoked."""
+    """When it was revoked; None: it is not revoked."""
     calls_per_minute: int | None = None
-    """How many calls its holder may make in a minute; None: there is no limit."""
+    """Calls that its holder may make per minute; None: no limit."""
 
     def is_valid_at(self, now: datetime) -> bool:
         """Whether the key is accepted: it is neither revoked nor expired."""
@@ -69,22 +69,22 @@ class Key(BaseModel):
 
 
 class KeyStore(ABC):
-    """Where the keys of a memory are stored. Errors are those of storage (`StorageError`)."""
+    """Stores the keys of a memory. Methods raise `StorageError`."""
 
     @abstractmethod
     async def get(self, id_: str) -> Key | None:
-        """The key with an id, also a revoked one; None if there is none."""
+        """The key with an id, even if revoked; None if there is none."""
 
     @abstractmethod
     async def all(self) -> Sequence[Key]:
-        """All keys, also revoked ones, the oldest first."""
+        """All keys, including revoked ones, oldest first."""
 
     @abstractmethod
     async def put(self, key: Key) -> None:
-        """Store a key. One that has its id is replaced."""
+        """Store a key. It replaces a key with the same id."""
 
     async def revoke(self, id_: str) -> Key:
-        """Revoke the key with an id, and answer it. A key that is revoked already stays as it is.
+        """Revoke the key with an id, and return it. A revoked key is not changed.
 
         Raises `OutOfRange` if there is none.
         """
@@ -124,7 +124,7 @@ def is_key(token: str) -> bool:
 
 
 async def find_key(store: KeyStore, token: str) -> Key | None:
-    """The stored key that `token` is, if it is valid now; None if not, after the same work."""
+    """The stored key of `token` if it is valid now; otherwise None, after the same amount of work."""
     _, _, rest = token.partition("_")
     id_, _, secret = rest.partition("_")
     stored = await store.get(id_)

@@ -8,12 +8,12 @@ from recallog_service.access.keys import Key, KeyStore
 from recallog_streams.databases.database import Documents
 
 _UNSEALED = b'{"id":'
-"""How documents of earlier versions begin, which have the key alone."""
+"""Documents of earlier versions begin with it; they contain only the key."""
 
 
 class KeysInDatabase(KeyStore):
-    """Keys by id, each as a document of its own. Each call reads the database, so that a revocation holds everywhere
-    at once."""
+    """Keys by id, each as a separate document. Each call reads the database, so that a revocation takes effect
+    everywhere at once."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -34,9 +34,9 @@ class KeysInDatabase(KeyStore):
 
 
 def _key(id_: str, stored: bytes, place: str) -> Key:
-    """The key in a document, which is that of `id_`. Raises `StorageCorrupt`."""
+    """The key in the document of `id_`. Raises `StorageCorrupt`."""
     try:
-        # Earlier versions have stored the key alone.
+        # Earlier versions stored only the key.
         document = b"[%s]" % stored if stored.startswith(_UNSEALED) else stored
         (key,) = key_document.read_keys(document)
         if key.id == id_:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from recallog_schemas.errors import RateLimited
 
 _BUCKETS_MAX = 10_000
-"""Of more buckets, the one that was used longest ago is dropped."""
+"""Maximum number of buckets. The least recently used one is dropped."""
 _MINUTE_SECONDS = 60.0
 _TICKS_PER_SECOND = 20
-"""Calls of one tick are counted together, so that a bucket is small however many calls it has."""
+"""Calls of one tick are counted together, which bounds the size of a bucket."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """What was taken within the last minute."""
+    """The calls of the last minute."""
 
     total: int = 0
     calls: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
@@ -35,8 +35,8 @@ class _Bucket:
 
 
 class RateLimits:
-    """Token buckets of this process. A full bucket has the calls of one minute, and each comes back a minute after it
-    was taken: no minute, whenever it begins, has more."""
+    """Token buckets of this process. A full bucket holds the calls of one minute. Each token returns one minute after
+    it was taken, so no window of one minute has more calls than the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

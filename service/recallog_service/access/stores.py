@@ -1,4 +1,4 @@
-"""Which store has the keys of a memory."""
+"""Chooses the store of a memory's keys."""
 
 from recallog import Settings
 from recallog.composition import database_of
@@ -6,7 +6,7 @@ from recallog_service.access.keys import KeyStore
 
 
 def store_of(settings: Settings) -> KeyStore:
-    """Where the keys of the memory with these settings are: in the database of its views, or in its folder.
+    """The store of keys for these settings: in the database of the views, or in the folder of the memory.
 
     Raises `SettingsError` if the client of the database is not installed.
     """

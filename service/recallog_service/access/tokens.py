@@ -17,7 +17,7 @@ _LEEWAY_SECONDS = 10.0
 
 
 class Claims(NamedTuple):
-    """What a valid token says."""
+    """The content of a valid token."""
 
     subject: str
     grant: Grant
@@ -26,7 +26,7 @@ class Claims(NamedTuple):
 class Tokens:
     """Checks tokens by the key, the algorithm, the audience and the issuer that the settings name.
 
-    Raises `SettingsError` if the key cannot be one of the algorithm.
+    Raises `SettingsError` if the key does not suit the algorithm.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -45,7 +45,7 @@ class Tokens:
             raise SettingsError(message) from None
 
     def claims(self, token: str) -> Claims:
-        """What a token says. Raises `Unauthorized` if it is not valid, or has no grant."""
+        """The claims of a token. Raises `Unauthorized` if it is not valid or has no grant."""
         try:
             found: dict[str, Any] = jwt.decode(
                 token,

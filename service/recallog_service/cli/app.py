@@ -27,7 +27,7 @@ _CLIENTS = "recallog.clients."
 """The prefix of the loggers of clients of servers."""
 
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
-"""An error of the command line. Typer has its class from click, or of its own in later versions."""
+"""An error of the command line. Typer takes its class from click; later versions define their own."""
 
 SUMMARIES = Path(__file__).with_name("summaries.json")
 """The commands, each with its module, its panel and its summary, and of a group the names of its commands."""
@@ -37,22 +37,23 @@ DERIVED = "recallog_service.cli.derived"
 
 
 class LazyCommand(TyperCommand):
-    """A command of which only name, panel and summary are known until it is called."""
+    """A command whose module is imported when it is called. Until then only its name, panel and summary are known."""
 
     def __init__(self, name: str, summary: str, panel: str, commands: Callable[[], typer.Typer]) -> None:
         super().__init__(name, help=summary, rich_help_panel=panel)
         self._commands = commands
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """The context of the real command, which takes the place of this one: a group runs the command of a context."""
+        """The context of the real command: a group runs the command of the context, so the real command replaces this
+        one."""
         commands: TyperGroup = typer.main.get_group(self._commands())
         return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
 
 
 class LazyGroup(panels.PanelGroup):
-    """All commands, none of them imported: those of Recallog, and of installed packages.
+    """The commands of Recallog and of installed packages, without importing them.
 
-    An error of the command line quotes what was typed or pasted, with its hidden characters written out.
+    An error quotes what was typed or pasted, with hidden characters escaped.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -66,7 +67,7 @@ class LazyGroup(panels.PanelGroup):
                 self._paths.setdefault(each, []).append(f"{name} {each}")
 
     def list_commands(self, ctx: Any) -> list[str]:
-        from recallog_service.cli import installed  # it looks at all installed packages
+        from recallog_service.cli import installed  # reads the metadata of all installed packages
 
         for name in installed.names():
             self.commands.setdefault(name, self.get_command(ctx, name))
@@ -109,7 +110,7 @@ def _visible_errors() -> Iterator[None]:
 
 
 def commands_of(module: str, name: str | None = None) -> typer.Typer:
-    """The commands of a module, imported; of the derived ones only `name`."""
+    """The commands of a module, which is imported; for derived commands only `name`."""
     commands = typer.Typer(rich_markup_mode="rich")
     register = import_module(module).register
     register(commands, name) if module == DERIVED else register(commands)
@@ -147,19 +148,19 @@ def _options(
 class Warnings(logging.Handler):
     """Prints the warnings of Recallog to stderr, unless the command has configured logging.
 
-    What a client logs of its attempts to reconnect is left out: it says nothing that the error at the end does not.
+    Messages of clients about reconnecting are left out: the final error contains the same information.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers and not (record.name or "").startswith(_CLIENTS):
-            from recallog_schemas.views import indent_continuation  # not before there is something to warn of
+            from recallog_schemas.views import indent_continuation  # only when there is something to print
 
             sys.stderr.write(f"warning: {visible(indent_continuation(record.getMessage()))}\n")
 
 
 def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
-    collect_rarely()  # before modules are imported: that makes many objects, and no garbage
+    collect_rarely()  # importing modules creates many objects but no garbage
     logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
@@ -176,17 +177,17 @@ def main() -> None:
             app()
         finally:
             sys.stdout.flush()
-            gc.freeze()  # the last collections of the interpreter look at all objects: a fifth of a command's time
+            gc.freeze()  # the interpreter's final collections traverse all objects: a fifth of a command's time
     except OSError as error:
         _end_without_output(error)
 
 
 def _end_without_output(error: OSError) -> NoReturn:
-    """End the command after a file or its output could not be written: quietly if nobody reads the output any more."""
+    """End the command after a failed write of a file or of its output; without a message if the output was closed."""
     quiet = isinstance(error, BrokenPipeError)
     if not quiet:
         what = f"{error.filename} cannot be written or read" if error.filename else "the output cannot be written"
         with suppress(OSError):
             sys.stderr.write(f"error {visible(what)}: {error.strerror or error}\n")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still in the buffer
     sys.exit(1 if quiet else 3)

@@ -1,4 +1,4 @@
-"""Output with colours, and tables. Only what prints these imports rich."""
+"""Output with colours, and tables. Only commands that print these import rich."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _WIDTH_OF_A_FILE = 10_000
 
 
 class _VisibleText(Console):
-    """A console that writes out the hidden characters of every text that it is given."""
+    """A console that escapes the hidden characters of every text."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
@@ -36,7 +36,7 @@ def print_styled(*parts: tuple[str, str], console: Console = out) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Collection[str] = ()) -> None:
-    """Print rows below the names of their columns. Those that are `numbers` are aligned to the right."""
+    """Print rows below the names of their columns. The columns in `numbers` are aligned right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left")

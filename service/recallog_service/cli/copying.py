@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def copy_command(source: LedgerAddress, target: LedgerAddress, seal: Seal = None, as_json: Json = False) -> None:
-    """Append every event of one ledger to another with its id, for example of a folder to a cluster.
+    """Append every event of one ledger to another, for example from a folder to a cluster. Events keep their ids.
 
     It can be interrupted and run again. The views of the target are updated by its
     workers, or in a folder by the next query.

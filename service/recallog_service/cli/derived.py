@@ -1,7 +1,7 @@
 """Commands derived from operations: arguments, options, help and output follow from the declaration.
 
-A parameter that may be given by its place becomes an argument, and any other an option. A sequence becomes an option
-that may be repeated, named in the singular.
+A positional parameter becomes an argument, a keyword-only parameter an option. A sequence becomes an option that may
+be repeated, named in the singular.
 """
 
 import inspect
@@ -38,25 +38,24 @@ from recallog_service.cli.parameters import (
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
-"""Summaries of groups of commands that do not belong to a facade. That of a facade is the first line of its
-documentation."""
+"""Summaries of groups that do not belong to a facade. A facade's summary is the first line of its docstring."""
 
 _BY_HAND = frozenset({"publish", "react", "copy", "schema"})
-"""Commands that are more than their operation: fields as options, following what falls due, a source, a group.
-Models have others in `commands`, each with the `NAME` of its command or group."""
+"""Commands that do more than their operation and are written by hand. Models have others in `commands`, each with
+the `NAME` of its command or group."""
 
 _WITHOUT_MEMORY = frozenset({"catalogue"})
-"""Operations whose answer is useful without any memory: the kinds of the catalogue."""
+"""Operations that answer without a memory: they describe the catalogue."""
 
 _PANELS = {Scope.READ: panels.ASK, Scope.PUBLISH: panels.KEEP, Scope.FORGET: panels.KEEP, Scope.OPERATE: panels.OPERATE}
 
 _WAIT = "wait_index"
-"""A parameter that the command line names `--wait`; the command waits itself, and shows how far the index is."""
+"""The parameter that becomes `--wait`: the command itself waits, and shows the progress of the index."""
 
 
 @dataclass(slots=True)
 class CommandLine:
-    """One command: an operation, and those that its options select instead."""
+    """One command: an operation, and the operations that its options select instead."""
 
     words: Sequence[str]
     operation: Operation
@@ -68,7 +67,7 @@ class CommandLine:
         return [self.operation, *self.instead.values()]
 
     def value_of(self, option: str) -> str | None:
-        """The parameter that an option's value is for: what only the operation that it selects requires."""
+        """The parameter that receives an option's value: the one that only the selected operation requires."""
         selected = self.instead[option].parameters.items()
         required = [name for name, each in selected if each.default is each.empty]
         return next((name for name in required if name not in self.operation.parameters), None)
@@ -90,7 +89,7 @@ def lines(facade: type[Facade] = Memory) -> list[CommandLine]:
 
 
 def names(facade: type[Memory] = Memory) -> list[str]:
-    """The names of the commands, and groups of commands, that are derived from a facade and not written by hand."""
+    """The names of the commands and groups that are derived from a facade."""
     by_hand = _BY_HAND | {each.NAME for each in import_parts("recallog_service", "commands")}
     return [name for name in dict.fromkeys(line.words[0] for line in lines(facade)) if name not in by_hand]
 
@@ -119,7 +118,7 @@ def add(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
 
 
 def panel_of(name: str, facade: type[Facade] = Memory) -> str:
-    """The panel of a command, or of a group: that of its first command."""
+    """The panel of a command; for a group, the panel of its first command."""
     return next(_PANELS[line.operation.scope] for line in lines(facade) if line.words[0] == name)
 
 
@@ -162,7 +161,7 @@ class _Command:
         for operation in line.operations:
             for name, each in operation.parameters.items():
                 if name not in {*found, *taken, _WAIT}:
-                    # Where an option selects another operation, what only this one requires need not be given.
+                    # If an option selects another operation, parameters that only this one requires become optional.
                     is_shared = all(name in one.parameters for one in line.operations)
                     found[name] = parameter(operation, name, required=each.default is each.empty and is_shared)
         found |= {option: self._selecting(option) for option in line.instead}
@@ -189,7 +188,7 @@ class _Command:
         )
 
     def _run(self, given: dict[str, Any]) -> None:
-        """Print the answer; the exit code says whether what was requested was found or done."""
+        """Print the answer. The exit code says whether the request was found or done."""
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
         wait, own = given.pop("wait", False), terminal.join_names(given.pop("projections", None))
         output = {each.name: given.pop(each.name) for each in self._output}
@@ -210,7 +209,7 @@ class _Command:
 
                         valid = await short_ids.written_out(memory, operation, valid)
                     if wait and await _wait_for_index(memory, valid["space"]) and _WAIT in operation.parameters:
-                        valid = {**valid, _WAIT: True}  # an index that has ended since is an error
+                        valid = {**valid, _WAIT: True}  # an index that has stopped meanwhile is an error
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
                         return await _call_operation(memory, operation, valid, advance)
 
@@ -232,7 +231,8 @@ class _Command:
         raise typer.Exit(0 if answer.ok and unknown is None else 1)
 
     def _select_operation(self, given: dict[str, Any]) -> Operation:
-        """The operation that the options select. `given` keeps its arguments; options of others are refused."""
+        """The operation that the options select. Only its arguments remain in `given`; options of other operations are
+        refused."""
         chosen, by = self._line.operation, ""
         for option, operation in self._line.instead.items():
             value = given.pop(option)
@@ -253,12 +253,12 @@ class _Command:
 
 
 def _has_short_ids(operation: Operation) -> bool:
-    """Whether its ids may be short: those of an agent in a model."""
+    """Whether the operation takes short ids: ids of an agent in a model."""
     return bool(operation.group) and "agent" in operation.parameters
 
 
 def _note_ids(operation: Operation, arguments: dict[str, Any]) -> None:
-    """Say which command lists the ids of which the arguments name an unknown one."""
+    """Name the command that lists the ids, after the arguments named an unknown one."""
     if _has_short_ids(operation):
         from recallog_service.cli import short_ids
 
@@ -292,7 +292,7 @@ def _validate_arguments(operation: Operation, arguments: dict[str, Any]) -> dict
 
 
 def _with_files(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with what the files contain that some of them name; "-" is the standard input."""
+    """The arguments with the contents of files in place of their names; "-" is standard input."""
     found = dict(arguments)
     for name in found:
         if FROM_FILE in operation.arguments.model_fields[name].metadata:
@@ -314,7 +314,8 @@ def _if_missing(operation: Operation) -> Literal["refuse", "create", "empty"]:
 async def _call_operation(
     memory: Memory, operation: Operation, valid: dict[str, Any], advance: Progress
 ) -> tuple[Any, str | None]:
-    """The answer, and the name in the arguments that was never seen and leaves it empty; None if there is none."""
+    """The answer, and a message about an unknown name in the arguments that may be why it is empty; None if there is
+    none."""
 
     async def invoke() -> tuple[Any, str | None]:
         call = pipeline.of_memory(memory, operation, valid, dict.fromkeys(operation.callbacks, advance))
@@ -331,7 +332,7 @@ async def _call_operation(
         await unknown_names.catch_up(memory, valid["space"])
         unknown = await unknown_names.unknown_name(memory, valid)
         if misspelt is not None:
-            return answer, unknown and misspelt  # what is shared leaves the answer not empty
+            return answer, unknown and misspelt  # shared events make the answer non-empty
         is_final = unknown is not None or valid.get("as_of") is not None or not operation.read_only
         return answer if is_final else (await invoke())[0], unknown
     except OutOfRange:
@@ -341,8 +342,8 @@ async def _call_operation(
 
 
 async def _wait_for_index(memory: Memory, space: str) -> bool:
-    """Wait until the index has processed all present events. An unavailable index is not waited for, which a note says:
-    the answer is degraded."""
+    """Wait until the index has processed all events. If the index is unavailable, a note says that the answer is
+    degraded."""
     with terminal.bar("indexing") as advance:
         try:
             await memory.catch_up_index(advance, partition=await memory.admin.partition_of(space))
@@ -353,6 +354,6 @@ async def _wait_for_index(memory: Memory, space: str) -> bool:
 
 
 def _output_parameters(operation: Operation) -> list[inspect.Parameter]:
-    """What the function that prints the answer takes besides it."""
+    """The parameters, besides the answer, of the function that prints it."""
     found = inspect.signature(rendering.renderer(operation.answer)).parameters.values()
     return [each for each in found if each.kind is each.KEYWORD_ONLY]

@@ -1,6 +1,6 @@
-"""The encodings of standard input and output: a console may be unable to show what a memory has.
+"""The encodings of standard input and output: a console may be unable to show all stored characters.
 
-A text loses the characters that its stream cannot encode: they become similar ones, or "?". JSON loses nothing.
+Characters that the stream cannot encode are replaced by similar ones or by "?". JSON escapes them, and loses nothing.
 """
 
 import codecs
@@ -16,7 +16,7 @@ _SIMILAR = {
     "→": "->", "←": "<-", "…": "...", "·": "-", "•": "-", "–": "-", "—": "-", "×": "x", "−": "-", "\u00a0": " ",
     "‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"',
 }  # fmt: skip
-"""What stands in for the punctuation of our own lines."""
+"""Replacements for the punctuation of Recallog's own lines."""
 
 
 def prepare() -> None:
@@ -28,7 +28,7 @@ def prepare() -> None:
 
 
 def use_utf8() -> None:
-    """Start the command again in Python's UTF-8 mode where arguments and names of files would be read as ASCII.
+    """Restart the command in Python's UTF-8 mode if arguments and file names would be read as ASCII.
 
     Python chooses this mode itself in the locale C, unless PYTHONUTF8=0 forbids it. Standard input and output keep
     their encoding.
@@ -39,9 +39,9 @@ def use_utf8() -> None:
 
 
 def json_for(stream: TextIO, text: str) -> str:
-    """A JSON text in which what `stream` cannot encode is escaped; on a code page all that is not ASCII is.
+    """A JSON text with characters escaped that `stream` cannot encode; on a code page, all that are not ASCII.
 
-    The program that reads it expects UTF-8, which the bytes of a code page are not.
+    Programs that read JSON expect UTF-8, and the bytes of a code page are not UTF-8.
     """
     encoding = codecs.lookup(getattr(stream, "encoding", None) or "utf-8").name
     if not encoding.startswith("utf"):
@@ -58,7 +58,7 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
 
 
 def _each(error: UnicodeError, replacement: Callable[[str], str]) -> tuple[str, int]:
-    """What an error handler returns: something for each character that cannot be encoded, and where to go on."""
+    """The result of an encoding error handler: a replacement for each character, and the index to continue at."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(replacement(character) for character in error.object[error.start : error.end]), error.end

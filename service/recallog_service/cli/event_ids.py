@@ -1,4 +1,4 @@
-"""Ids of events, and of the entries that an erasure names: the command line takes parts of them."""
+"""Short ids of events, and of the entries that an erasure names."""
 
 from recallog import Memory
 from recallog_schemas import limits

@@ -56,7 +56,7 @@ def export_command(
                             try:
                                 event = codec.decode(data)
                                 wrong = await _misplacement(memory, batch, number, event.space)
-                                # The copy is judged by the rule of the original, also where no rule is stated.
+                                # The copy is judged by the rule of the original, even if the original states no rule.
                                 line = with_time(codec.encode(rules.with_own_rule(event)), batch.time_of(number))
                             except InvalidEvent as error:
                                 wrong = str(error)
@@ -86,7 +86,7 @@ def export_command(
 
 
 async def _misplacement(memory: Memory, batch: Batch, number: int, space: str) -> str | None:
-    """Why a record is a dead letter although its bytes are valid; an ingest would put it where it belongs."""
+    """Why a record with valid bytes is a dead letter; an ingest of the export would put it into the right place."""
     if batch.keys is None:
         return None
     expected = await memory.admin.partition_of(space)
@@ -97,7 +97,7 @@ async def _misplacement(memory: Memory, batch: Batch, number: int, space: str) -
 async def _records(
     memory: Memory, space: str | None, left_out: Callable[[str, str], None] | None
 ) -> AsyncIterator[Batch]:
-    """All records of the ledger. Those that are damaged are named to `left_out`; without it they raise."""
+    """All records of the ledger. Damaged records are passed to `left_out`; without it they raise."""
     start: Position | None = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`tail`: prints the records of the ledger in order. Also the option that says where `tail` and `watch` begin."""
+"""`tail`: prints the records of the ledger in order. Also the option for where `tail` and `watch` begin."""
 
 import json
 from typing import Annotated, Any
@@ -79,12 +79,12 @@ def entry_line(entry: LedgerEntry) -> str:
 
 
 async def begin_in_space(memory: Memory, start: str | None, space: str) -> Position:
-    """The position that the user gave, else that of the first of the newest 20 records of `space`."""
+    """The position that the user gave, else the position of the 20th newest record of `space`."""
     return await newest_in_space(memory, space, _NEWEST_RECORDS) if start is None else await _read_start(memory, start)
 
 
 async def _begins(memory: Memory, start: str | None, space: str | None) -> dict[int, int]:
-    """By partition the offset to begin at. A start or a space limits the answer to one partition."""
+    """The offset to begin at, by partition. A start or a space limits the answer to one partition."""
     if start is not None:
         begin = await _read_start(memory, start)
     elif space is not None:

@@ -1,4 +1,4 @@
-"""`ingest --follow`: reads what is written to files, until the command is stopped."""
+"""`ingest --follow`: reads files as they grow, until the command is stopped."""
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,16 +13,16 @@ from recallog_service.input_files import files_among
 from recallog_service.live_files import changed_files
 
 _FILES_REMEMBERED = 64
-"""Of how many files it is known in memory which of their events were written. The ledger knows it of all."""
+"""Files whose written events are remembered in this process. For all others the ledger is asked."""
 Read = Callable[..., Awaitable[IngestedFile]]
 
 
 async def follow_files(
     names: Sequence[str], chosen: Format | None, memory: Memory, read: Read
 ) -> AsyncIterator[IngestedFile]:
-    """The results of files that are new or have changed, where they have news. `read` ingests one of them.
+    """The results of files that are new or have changed, if they added something. `read` ingests one file.
 
-    What cannot be written is tried again. Nothing is kept between two runs: the ledger knows what it has.
+    Failed writes are retried. Nothing is stored between two runs: repeated events are recognised by the ledger.
     """
     remembered: OrderedDict[str, set[bytes]] = OrderedDict()
     told: dict[str, frozenset[str]] = {}

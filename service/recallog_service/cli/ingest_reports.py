@@ -1,4 +1,4 @@
-"""What `ingest` prints: a table of files, and what of them was refused, skipped, cut and replaced."""
+"""The output of `ingest`: a table of files, and what was refused, skipped, cut and replaced."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _COUNTS: Mapping[str, Callable[[IngestedFile], int]] = {
 _BY_KIND = "if others wrote it, --trust import: no facts and no beliefs are made from imports"
 _IMPORTED = "no facts and no beliefs are made from imports; if you trust all who wrote it, --trust user"
 _ALWAYS = ("added", "present")
-"""The counts that are shown where all of them are 0."""
+"""The counts that are shown even if all of them are 0."""
 
 
 class Report:
@@ -66,7 +66,7 @@ class Report:
         _print_total(results)
 
     def print_news(self, result: IngestedFile, *, as_json: bool) -> None:
-        """Print what is new in a file that is followed."""
+        """Print what was added from a followed file."""
         if as_json:
             terminal.print_json(result)
             return
@@ -87,7 +87,7 @@ class Report:
             terminal.note(_other_times(result))
 
     def _print_table(self, results: Sequence[IngestedFile]) -> None:
-        """A line for each file of which something is new."""
+        """Print a line for each file that added something."""
         news = [each for each in results if each.added or each.problems or each.kept_nothing]
         counts = {name: count for name, count in _COUNTS.items() if name in _ALWAYS or any(map(count, news))}
         rows = [
@@ -108,7 +108,7 @@ class Report:
             terminal.note(f"{why}: {', '.join(map(self._short, names[:_NAMES_SHOWN]))}{rest}")
 
     def _short(self, name: str) -> str:
-        """The path below the folder that the user named, else below the home of the user."""
+        """The path relative to the folder that the user named, else to the home of the user."""
         path = Path(name)
         if self._folder is not None and path != self._folder and path.is_relative_to(self._folder):
             return str(path.relative_to(self._folder))

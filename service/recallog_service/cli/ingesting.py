@@ -43,7 +43,7 @@ def ingest_command(
     ] = None,
     shared: Annotated[
         bool,
-        typer.Option("--shared", help="All agents of a space see the added events: what others said, thought and did."),
+        typer.Option("--shared", help="Let all agents of a space see the added events, thoughts and actions included."),
     ] = False,
     subjects: Annotated[
         bool,
@@ -60,10 +60,10 @@ def ingest_command(
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
+        str | None, typer.Option(metavar="TIME", help="Time from which missing times are counted; default: 2000-01-01.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Continue with what is written to the files, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Continue to read the files as they grow, until Ctrl-C.")
     ] = False,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Skip and list refused items of a single file.")
@@ -87,22 +87,22 @@ def ingest_command(
     """Write the events and conversations of files to the ledger.
 
     The format of a file is recognised by its content; --formats lists them.
-    Of a folder, all files of a known format are read, the oldest first.
+    In a folder, all files of a known format are read, oldest first.
     Files that end in .gz are unpacked.
 
-    A second run adds nothing, and of a file that has grown it adds what is
-    new. One file is read up to the first item that is refused. In several
-    files, such items are skipped and listed. A last line that is not whole
-    yet is left for the next run. With --follow the command goes on to read
-    what is written. The index for recall is made by a process that goes on
+    A second run adds nothing; if a file has grown, it adds the new part. A
+    single file is read up to the first refused item. With several files,
+    refused items are skipped and listed. An incomplete last line is left for
+    the next run. With --follow the command continues to read the files as
+    they grow. A background process builds the index for recall; it continues
     after the command has ended.
 
     The conversations of a file become sessions of one space if --space names
     it, if all of them name the same person (user_id, user, email, ...), or if
-    they are those of a project. Otherwise each conversation is a space of its
-    own, so that what one customer said is not recalled for another. The
+    they belong to one project. Otherwise each conversation becomes a separate
+    space, so that what one customer said is not recalled for another. The
     command says which was chosen and why. A conversation is identified by its
-    id, else by the first message of its user.
+    id, else by its first user message.
 
     What users and agents say in a file may become facts and beliefs, as if
     they had said it here; what tools printed may not. Chats among people are
@@ -227,7 +227,7 @@ def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[in
 
 
 async def _start_index(memory: Memory) -> str | None:
-    """Start to index what was written, and say so; None if the index is off, or if a server has it."""
+    """Start indexing in the background, and return a message; None if the index is off or on a server."""
     try:
         started = await memory.start_index()
     except IndexUnavailable as error:

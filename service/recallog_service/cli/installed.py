@@ -1,4 +1,4 @@
-"""Commands of installed packages: those of the entry points `recallog.commands`, and operations of memory models."""
+"""Commands of installed packages: entry points `recallog.commands`, and operations of memory models."""
 
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -13,9 +13,9 @@ _PACKAGES = {
     "eval": ("recallog-eval", panels.OPERATE, ""),
     "hook": ("recallog-agents", panels.SERVE, "Run the hook of a coding agent."),
     "install": ("recallog-agents", panels.START, "Let a coding agent remember, by hooks and an MCP server."),
-    "uninstall": ("recallog-agents", panels.START, "Take out what `recallog install` has put in."),
+    "uninstall": ("recallog-agents", panels.START, "Undo `recallog install`."),
 }
-"""Packages of ours by their commands, the panels of these, and their summaries where a package has several commands."""
+"""Recallog's own packages by command, with its panel, and with its summary if a package has several commands."""
 
 
 def names() -> list[str]:
@@ -35,8 +35,8 @@ def _of_models() -> list[str]:
 
 
 def summary_of(name: str) -> str | None:
-    """What `recallog --help` says of a command: its summary here, else that of its distribution, so that the command is
-    not imported.
+    """The summary of a command in `recallog --help`: the one given here, else the summary of its distribution. The
+    command is not imported.
 
     None if no installed package has the command.
     """
@@ -58,9 +58,9 @@ def _summary_of_model(name: str) -> str | None:
 
 
 def panel_of(name: str) -> str:
-    """The panel of a command: that of its operation, or for a package of somebody else, that of operators.
+    """The panel of a command: the panel of its operation; for a third-party package, the panel of operators.
 
-    An entry point has no place for a panel, and the command is not imported."""
+    An entry point cannot name a panel, and the command is not imported."""
     if name in _of_models():
         from recallog_service.cli import derived
 
@@ -69,7 +69,7 @@ def panel_of(name: str) -> str:
 
 
 def advice_on(name: str) -> str | None:
-    """What to do about a command that is not there; None if no package of ours has it."""
+    """How to install a missing command; None if none of Recallog's packages has it."""
     from recallog_schemas.extras import how_to_install
 
     package, *_ = _PACKAGES.get(name, (None,))
@@ -77,7 +77,7 @@ def advice_on(name: str) -> str | None:
 
 
 def commands_of(name: str) -> typer.Typer:
-    """The command, imported. If it cannot be, the error is printed and ends this command."""
+    """The imported command. If the import fails, the error is printed and the process ends."""
     from recallog_projections import plugins
     from recallog_schemas.errors import SettingsError
     from recallog_service.cli import terminal

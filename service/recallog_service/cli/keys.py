@@ -33,7 +33,7 @@ def create_command(
         list[str],
         typer.Option(help="A space, 'acme/*' for every space under acme/, or '*' for all spaces. May be repeated."),
     ],
-    agent: Annotated[str, typer.Option(help="The agent that the holder is, or '*' for any.")],
+    agent: Annotated[str, typer.Option(help="The agent that the holder acts as, or '*' for any agent.")],
     verb: Annotated[
         list[Verb] | None,
         typer.Option(help="What the holder may do. May be repeated.", show_default="read, publish and forget"),
@@ -42,16 +42,16 @@ def create_command(
         int | None, typer.Option(min=1, max=36_500, help="Days until it expires.", show_default="never")
     ] = (None),
     calls_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Number of calls that the holder may make.", show_default="no limit")
+        int | None, typer.Option(min=1, help="Calls that the holder may make per minute.", show_default="no limit")
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key, and print it. It is shown this once: only a hash of it is stored.
+    """Create a key and print it. The key is shown only once: only its hash is stored.
 
-    Its holder sees what the agent may see in these spaces, and publishes as this
-    agent. With --agent '*' it may be any agent, and ask about spaces as a whole.
-    The verb tail shows events that are private to agents, and operate is for
+    The holder sees what the agent may see in these spaces, and publishes as this
+    agent. With --agent '*' it may act as any agent, and query spaces as a whole.
+    The verb tail shows events that are private to agents; operate is for
     operators. The first key turns off unauthenticated access.
     """
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
@@ -76,7 +76,7 @@ def create_command(
 
 @_group.command("list", epilog="Example: recallog keys list --json")
 def list_command(home: Home = None, as_json: Json = False) -> None:
-    """List all keys with what they allow, also revoked ones, the oldest first."""
+    """List all keys with what they allow, including revoked keys, oldest first."""
 
     async def list_stored(store: KeyStore) -> list[keys.Key]:
         return list(await store.all())
@@ -94,7 +94,7 @@ def revoke_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Revoke a key. Servers that run refuse it from then on."""
+    """Revoke a key. Running servers refuse it from then on."""
 
     async def revoke_key(store: KeyStore) -> keys.Key:
         return await store.revoke(id_)

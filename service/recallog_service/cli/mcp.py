@@ -16,7 +16,7 @@ from recallog_service.formats import space_of_project
 
 Space = Annotated[str | None, typer.Option(help="The space that the model works in.")]
 Agent = Annotated[str | None, typer.Option(help="The agent as which the model acts.")]
-ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only tools that do not change anything.")]
 
 _VERBS = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})
 
@@ -59,7 +59,7 @@ def mcp_command(
         verbs = frozenset({Verb.READ}) if read_only else _VERBS
         with terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
-                with suppress(IndexUnavailable):  # until it can be started, words are compared
+                with suppress(IndexUnavailable):  # until the index is ready, recall compares words
                     await memory.start_index()
                 grant = Grant(spaces=(in_space,), agent=as_agent, verbs=verbs)
                 await serve_stdio(memory, grant, in_space, as_agent)

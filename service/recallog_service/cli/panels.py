@@ -1,4 +1,4 @@
-"""The panels in which the help lists commands, and the name that a misspelt option or command was meant to be."""
+"""The panels in which the help lists commands, and suggestions for misspelt options and commands."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 PANELS = START, ASK, KEEP, OPERATE, SERVE = "Start", "Ask", "Keep", "Operate", "Serve"
-"""In the order of the help. A command that is derived from an operation is listed by the scope of this; a group of
-commands is listed with its first command."""
+"""In the order of the help. A derived command is listed by the scope of its operation; a group is listed with its
+first command."""
 
 
 class PanelGroup(TyperGroup):
@@ -24,7 +24,7 @@ def place_of(command: Any) -> int:
 
 
 def message_of_unknown_option(typed: str, command: Any) -> str:
-    """What to say of an option that a command does not have."""
+    """The error message for an option that a command does not have."""
     placed = {f"--{each.name.replace('_', '-')}": each for each in command.params if each.param_type_name == "argument"}
     options = [name for each in command.params if each.param_type_name == "option" for name in each.opts]
     near = next(iter(get_close_matches(typed, [*options, *placed], 1)), None)

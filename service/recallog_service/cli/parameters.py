@@ -1,4 +1,4 @@
-"""Parameters of operations as the command line has them: arguments and options of simple types, with their help."""
+"""Parameters of operations on the command line: arguments and options of simple types, with their help."""
 
 import inspect
 import re
@@ -18,9 +18,9 @@ from recallog_schemas.views.base import Bounded
 from recallog_service.command_lines import flag, singular
 
 IDS_OF_EVENTS = frozenset({"event_id", "further", "ids", "entry"})
-"""Parameters of operations of the kernel that take parts of ids, see `event_ids`."""
+"""Parameters of kernel operations that take short ids, see `event_ids`."""
 _LIMITS = frozenset({"top_k", "window"})
-"""Parameters that limit the list in an answer: their options are named `--limit` too."""
+"""Parameters that limit the list in an answer: their options get the additional name `--limit`."""
 
 LIMIT = "limit"
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Print at most this many items of the list.")]
@@ -28,13 +28,13 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Print at most
 
 
 def make_parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    """A parameter for Typer of a function that is made, not written."""
+    """A parameter of a generated function, for Typer."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Parameter:
-    """One parameter of an operation. Typer takes simple types: numbers and truth values. Everything else is a text or a
-    list of texts, and the operation parses it."""
+    """One parameter of an operation for Typer. Numbers and truth values keep their types; everything else is a text or
+    a list of texts, which the operation parses."""
     given = operation.arguments.model_fields[name]
     if FROM_FILE in given.metadata:
         text = f"File with JSON, or - for stdin. {spoken(given.description or '', operation)}"
@@ -61,7 +61,7 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
 
 
 def lacks_limit(operation: Operation) -> bool:
-    """Whether an operation that reads answers a list, and has no parameter that limits it."""
+    """Whether a reading operation answers a list and has no parameter that limits it."""
     is_list = isinstance(operation.answer, type) and issubclass(operation.answer, Bounded)
     return is_list and operation.read_only and operation.parameters.keys().isdisjoint({LIMIT, *_LIMITS})
 
@@ -74,13 +74,13 @@ def name_parameter(operation: Operation, name: str) -> str:
 
 
 def is_repeated(operation: Operation, name: str) -> bool:
-    """Whether a parameter is a sequence: its option may be given several times."""
+    """Whether a parameter is a sequence, so that its option may be repeated."""
     _, repeated = _kind(operation.arguments.model_fields[name].annotation)
     return repeated
 
 
 def choices_of(operation: Operation, name: str) -> Sequence[str]:
-    """The values that a parameter may have, if these are few words."""
+    """The allowed values of a parameter if it is a choice of words; otherwise empty."""
     given = operation.arguments.model_fields.get(name)
     kind = None if given is None else _kind(given.annotation)[0]
     return get_args(kind) if get_origin(kind) is Literal else ()
@@ -123,7 +123,7 @@ def _bounds(given: FieldInfo) -> dict[str, Any]:
 
 
 def _metavar(annotation: Any, kind: Any) -> str | None:
-    """What stands for the value in the help: the words of a choice, a kind of text, or nothing special."""
+    """The placeholder of the value in the help: the words of a choice, a kind of text, or None for the default."""
     if get_origin(kind) is Literal:
         return "|".join(get_args(kind))
     alternatives = _alternatives(annotation)

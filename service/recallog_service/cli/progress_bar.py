@@ -1,4 +1,4 @@
-"""Progress bars on a terminal. Only what shows one imports rich's, and the modules that they need."""
+"""Progress bars on a terminal. rich's progress modules are imported only when a bar is shown."""
 
 import sys
 import time
@@ -16,8 +16,8 @@ _REDRAWN_SECONDS = 0.1
 class ProgressBar:
     """A progress bar on a terminal, on stderr, shown until `stop`.
 
-    One bar is shown at a time. It disappears when anything is printed, and comes back below that with the next
-    progress, so that it never changes what is printed, nor takes it to another stream.
+    One bar is shown at a time. It disappears when anything is printed, and reappears below it with the next progress,
+    so that it neither alters printed text nor moves it to another stream.
     """
 
     def __init__(self, label: str, unit: str, total: int) -> None:
@@ -25,7 +25,7 @@ class ProgressBar:
         columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
         _streams.hold()
         console = Console(file=_streams.err, highlight=False, emoji=False)
-        # Without a thread that redraws it, nothing is drawn between a text and the end of its line.
+        # A redrawing thread could draw the bar in the middle of a printed line.
         self._progress = Progress(
             *columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
@@ -44,7 +44,7 @@ class ProgressBar:
 
 
 class _Streams:
-    """Standard output and errors while there are progress bars: what is written to a terminal hides the bar first."""
+    """Standard output and standard error while bars are shown: a write to a terminal hides the bar first."""
 
     def __init__(self) -> None:
         self._bars = 0
@@ -59,21 +59,21 @@ class _Streams:
         return self._streams[1]
 
     def hold(self) -> None:
-        """There is one bar more."""
+        """Register one more bar."""
         self._bars += 1
         if self._bars == 1:
             self._streams = (sys.stdout, sys.stderr)
             sys.stdout, sys.stderr = (self._hiding(stream) for stream in self._streams)
 
     def release(self) -> None:
-        """There is one bar less."""
+        """Unregister a bar."""
         self.hide()
         self._bars -= 1
         if self._bars == 0:
             sys.stdout, sys.stderr = self._streams
 
     def show(self, progress: Progress) -> None:
-        """Draw the bar, unless the line where it would be has a text."""
+        """Draw the bar, unless its line contains unfinished text."""
         if self._line_is_open:
             return
         if self._shown is not progress:
@@ -98,7 +98,7 @@ class _Streams:
 
 
 class _HidingBars:
-    """A stream whose texts hide the bar."""
+    """A stream that hides the bar before each write."""
 
     def __init__(self, stream: TextIO, streams: _Streams) -> None:
         self._stream = stream

@@ -39,7 +39,7 @@ def react_command(
     ] = None,
     reactors: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
+        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. May be repeated."),
     ] = None,
     projections: terminal.Projections = None,
     home: Home = None,
@@ -47,11 +47,11 @@ def react_command(
 ) -> None:
     """Answer due triggers, each once: reflections, turns, sessions, erasures.
 
-    A due reflection becomes a belief of its agent. What an agent has marked to be
-    kept becomes entries when a session ends, and so do the facts of a turn that
-    ends, if its agent is set to extract_facts. What was asked for and done until
-    then becomes lines of the agent's documents. An erasure is continued to what was
-    made from the erased entries.
+    A due reflection becomes a belief of its agent. At the end of a session, what its
+    agent has marked to keep becomes entries, and what was asked for and done becomes
+    lines of the agent's documents. At the end of a turn, facts become entries if the
+    agent has extract_facts set. An erasure is extended to what was made from the
+    erased entries.
 
     With a model, texts leave this machine: the events of the agents, including
     private thoughts, are sent to that host, which must support OpenAI's chat
@@ -59,9 +59,9 @@ def react_command(
     RECALLOG_MODEL_REFLECT and RECALLOG_MODEL_EXTRACT name another model for one use,
     or off.
 
-    Reactors of your own answer the triggers of their kinds, in place of the
-    built-in ones. MODULE:NAME is a class, a function without arguments, an object,
-    or a list of these; the module may be in the working directory.
+    Custom reactors answer the triggers of their kinds in place of the built-in
+    reactors. MODULE:NAME is a class, a function without arguments, an object, or a
+    list of these; the module may be in the working directory.
 
     The exit code is 1 if a reflection failed (the failure is recorded as its
     answer), and 3 if the settings of the model are wrong or another process is
@@ -69,7 +69,7 @@ def react_command(
     """
 
     async def ready() -> Settings:
-        """The settings, after building the views with a progress bar."""
+        """Build the views with a progress bar; return the settings."""
         own = terminal.join_names(projections)
         with terminal.open_memory(home, projections=own) as (memory, _):
             async with memory:
@@ -110,7 +110,7 @@ def react_command(
 
 @asynccontextmanager
 async def _close_memory(memory: Memory) -> AsyncIterator[Memory]:
-    """A memory that is closed at the end, and that answers nothing in the background: the command does."""
+    """A memory without background reactors, because the command itself answers. It is closed at the end."""
     try:
         yield memory
     finally:
@@ -118,7 +118,7 @@ async def _close_memory(memory: Memory) -> AsyncIterator[Memory]:
 
 
 async def _follow(memory: Memory, settings: Settings, space: str | None, as_json: bool) -> None:
-    """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
+    """Answer what falls due, and print new answers from the ledger, until cancelled or until a permanent error."""
     from recallog.reactors.model_settings import named_model  # imports the HTTP client
 
     begins = dict(enumerate(await memory.admin.ledger_ends()))
@@ -141,7 +141,7 @@ async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
 
 
 class _ReportErrors:
-    """Prints an error that a retry may solve, once; raises any other error. Returns the seconds until the retry."""
+    """Prints an error that a retry may solve, once, and returns the seconds until the retry. Raises any other error."""
 
     def __init__(self) -> None:
         self._printed = ""

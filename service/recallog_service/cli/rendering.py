@@ -1,6 +1,7 @@
-"""How a terminal shows views: for each a function with colours, tables and hints; all others as their `format()`.
+"""Shows views on a terminal: functions with colours, tables and hints. A view without a function is shown by
+`format()`.
 
-The keyword-only parameters of a function become options of the commands that answer this view.
+The keyword-only parameters of a function become options of the commands that answer its view.
 """
 
 import shlex
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _INDEX = "index"
 """The views of the semantic index in `status`."""
 _SHOWN_MAX = 10
-"""Agents that `status` lists; with --json it lists more."""
+"""Maximum number of agents that `status` lists; --json lists more."""
 
 _INDENT = " " * 7
 _HIT_LINES = 3
@@ -68,7 +69,7 @@ def _timeline(page: "views.TimelinePage") -> None:
 
 
 def note_rest(answer: object, limit: int | None = None) -> None:
-    """Say how to get what has no room in an answer, or is beyond `--limit`: the next page, or what is left out."""
+    """Print how to get the next page, or how many items are beyond `--limit` or the bound of an answer."""
     following, left_out = getattr(answer, "next", None), getattr(answer, "left_out", 0)
     if following is not None:
         terminal.note(f"more: --cursor {shlex.quote(following)}")
@@ -80,7 +81,7 @@ def note_rest(answer: object, limit: int | None = None) -> None:
 
 
 def _around(view: "views.AroundView") -> None:
-    """Each event with its id, and the requested one in bold."""
+    """Print each event with its id, and the requested one in bold."""
     for event, line in zip(view.events, view.lines(view.events), strict=True):
         anchor = event is view.anchor
         terminal.print_lines(f"{'>' if anchor else ' '} {one_line(event.id)}  {line}", "bold" if anchor else "")
@@ -134,7 +135,7 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
 
 
 def _print_further(hit: "views.RecallHit", first: str, *, full: bool) -> None:
-    """A hit that is not the first of its group: the beginning of its text in one line, or its whole text."""
+    """Print a hit that is not the first of its group: the beginning of its text in one line, or its whole text."""
     head = one_line(f"+ {hit.event.id}  {hit.event.agent}{_mark(hit, first)}")
     line = head if full else one_line(f"{head}: {hit.quote}")
     terminal.print_lines(_INDENT + terminal.first_lines(line, 1, len(_INDENT))[0], "dim" if hit.weak else "")
@@ -143,7 +144,7 @@ def _print_further(hit: "views.RecallHit", first: str, *, full: bool) -> None:
 
 
 def _print_why(hit: "views.RecallHit", view: "views.RecallView", *, explain: bool) -> None:
-    """The explained score of a hit; nothing without `explain`."""
+    """Print the explained score of a hit if `explain` is true."""
     for line in _why(hit, view) if explain else ():
         terminal.print_lines(f"{_INDENT}{line}", "dim")
 
@@ -154,7 +155,7 @@ def _when(at: datetime) -> str:
 
 
 def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) -> str:
-    """Remarks about a hit. `first`, the id of the hit above it, is not named as what supersedes this one."""
+    """Remarks about a hit. If `first`, the hit above, supersedes this hit, it is not named again."""
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
     by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
@@ -186,13 +187,13 @@ def _search(page: "views.SearchPage") -> None:
 
 
 def print_text(text: str, quote: str, *, weak: bool, full: bool) -> None:
-    """The whole text of a hit, or the first lines of its best passage."""
+    """Print the whole text of a hit, or the first lines of its best passage."""
     for line in text.splitlines() if full else terminal.first_lines(quote, _HIT_LINES, len(_INDENT)):
         terminal.print_lines(f"{_INDENT}{line}", "dim" if weak else "")
 
 
 def print_start(*, found: bool, nothing_close: bool, notes: Sequence[str] = ()) -> None:
-    """The lines before the hits: `notes`, and whether there are none or only weak ones."""
+    """Print the lines before the hits: `notes`, and a remark if there are no hits or only weak ones."""
     for note in notes:
         terminal.print_lines(note, "dim")
     if not found:
@@ -202,8 +203,8 @@ def print_start(*, found: bool, nothing_close: bool, notes: Sequence[str] = ()) 
 
 
 def print_end(view: "views.Recalled", *, explain: bool = False) -> None:
-    """One line: how many memories were compared and how, and why the answer is degraded. `explain` adds the generation
-    and checkpoint."""
+    """Print one line: how many memories were compared, by which channels, and why the answer is degraded. `explain`
+    adds the generation and checkpoint."""
     parts = [f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.preset or view.fusion})"]
     if view.index_behind:
         parts.append(f"the index is {view.index_behind:,} positions behind")
@@ -391,7 +392,7 @@ def _more(count: int) -> None:
 
 
 def print_verified(report: "views.VerifyReport") -> None:
-    """Print the digest, or each finding and what to do about it. Of rows that differ, the first in each table."""
+    """Print the digest, or each finding with its remedy, and the first differing row of each table."""
     if report.clean:
         terminal.print_lines(report.format(), "green")
         return
@@ -414,7 +415,7 @@ def _print_repair(report: "views.RepairReport") -> None:
 
 
 def _digests(digests: "views.LedgerDigests") -> None:
-    """Stdout contains only the lines that `verify --digest` takes."""
+    """Print the digests. Stdout gets only the lines that `verify --digest` takes."""
     if digests.items:
         terminal.print_exactly("\n".join(each.format() for each in digests))
         terminal.note(
@@ -426,7 +427,7 @@ def _digests(digests: "views.LedgerDigests") -> None:
 
 
 def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
-    """Both rows, cut to the part where they begin to differ."""
+    """Both rows, cut to the part around their first difference."""
     if found is None or expected is None:
         return found or "(no such row)", expected or "(no such row)"
     same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)

@@ -27,14 +27,14 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     host: Annotated[
-        str, typer.Option(envvar="RECALLOG_SERVER_HOST", help="Address to listen on; without keys a loopback one.")
+        str, typer.Option(envvar="RECALLOG_SERVER_HOST", help="Address to listen on; without keys, a loopback address.")
     ] = LOOPBACK,
     port: Annotated[
         int, typer.Option(envvar="RECALLOG_SERVER_PORT", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = DEFAULT_PORT,
     react: Annotated[
         bool,
-        typer.Option("--react", help="Also answer triggers that fall due, as `recallog react` does. For a folder."),
+        typer.Option("--react", help="Also answer due triggers, as `recallog react` does. Only for a folder."),
     ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines of this level and above.")
@@ -45,11 +45,11 @@ def serve(
 ) -> None:
     """Serve a memory over HTTP until SIGTERM: all operations, event streams, the console, and MCP if it is installed.
 
-    The console is at /. The routes are in /openapi.json and /asyncapi.json, /healthz and /readyz
-    say how the server is, and /metrics has figures for Prometheus. Without
-    keys everybody who can reach the port may do everything, so the server
-    then listens on this machine alone; `recallog keys create` makes keys. Encrypt
-    connections from other machines with a proxy in front.
+    The console is at /. /openapi.json and /asyncapi.json describe the routes, /healthz
+    and /readyz report the health of the server, and /metrics has figures for
+    Prometheus. Without keys every client that reaches the port may do everything, so
+    the server then listens on the loopback interface only; `recallog keys create`
+    makes keys. For clients on other machines, use a proxy that terminates TLS.
     """
     logs = _imported_logs()
     logs.to_stderr(log_level)
@@ -62,15 +62,15 @@ def console(
         int | None,
         typer.Option(min=0, max=65535, help="Port to listen on.", show_default=f"{DEFAULT_PORT}, else any free one"),
     ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, and open no browser.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address without opening a browser.")] = False,
     projections: terminal.Projections = None,
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
     """Open the console of a memory in a browser: what agents remember, why, and what needs somebody.
 
-    It is the server of `recallog serve`, for this machine alone, until Ctrl-C.
-    Where keys were made, the console asks for one.
+    The command runs the server of `recallog serve` for this machine only, until
+    Ctrl-C. If the memory has keys, the console asks for one.
     """
     _imported_logs().to_stderr("error")
 
@@ -86,7 +86,7 @@ def console(
 
 
 def _imported_logs() -> Any:
-    """The log of servers. Prints what to install if the packages of a server are missing, and ends the command."""
+    """The log module of servers. If packages of the server are missing, prints what to install and ends the command."""
     try:
         from recallog_service import logs
         from recallog_service.console import app  # noqa: F401
@@ -105,7 +105,8 @@ def _run(
     *,
     react: bool = False,
 ) -> None:
-    """Serve the memory until the process is told to stop. `announce` is called with the URL once it is reached."""
+    """Serve the memory until the process is stopped. Calls `announce` with the URL once the server accepts
+    connections."""
     from recallog_service.access import Access
     from recallog_service.console.app import endpoints
     from recallog_service.http import mounting
@@ -120,7 +121,7 @@ def _run(
                 mounted, tracing = mounting.list_mounted(memory), settings.tracing()
                 async with server_of(memory, access, host, port, mounted, endpoints, tracing) as server:
                     server.announce = announce
-                    with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
+                    with suppress(SystemExit):  # uvicorn raises this if it cannot listen; its log says why
                         await server.serve()
                     if not server.started:
                         message = f"the server cannot listen on {host}:{port}; choose another --host or --port"
@@ -132,7 +133,7 @@ def _run(
 
 
 def _free_port() -> int:
-    """The usual port or, if another program has it, 0: any free one."""
+    """The default port, or 0 (any free port) if another program uses it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -143,5 +144,5 @@ def _free_port() -> int:
 
 
 def _has_display() -> bool:
-    """Whether a browser has a window here. Without one, a browser of texts would take the terminal."""
+    """Whether a graphical display is available. Without one, a text browser would take over the terminal."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,9 +1,9 @@
-"""Short ids: the last eight digits of an id that Recallog has made, which is a UUID.
+"""Short ids: the last eight digits of a UUID that Recallog has made.
 
-A terminal shows them in place of whole ids, and commands take them, or any other beginning or end of an id that just
-one has. `event_ids` has those of events. A model says of what its ids are: a module `ids` has the names of its facade,
-of the parameters that take them, a function that says whether a text is one, one that lists those of an agent, and the
-command that lists them.
+A terminal shows them in place of whole ids. Commands take them, or any other unique beginning or end of an id.
+`event_ids` describes the ids of events. A model describes its ids in a module `ids`: the name of its facade, the
+parameters that take ids, a function that recognises an id, a function that lists the ids of an agent, and the command
+that lists them.
 """
 
 import re
@@ -28,7 +28,7 @@ _PART = re.compile(r"(?=.{4,35}$)-?[0-9a-f]+(-[0-9a-f]*)*")
 async def written_out(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of an operation with whole ids in place of short ones.
 
-    Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
+    Raises `InvalidArgument` for a part that is not unique. A text that is a whole id, or matches no id, is unchanged.
     """
     found = dict(arguments)
     space, agent = arguments["space"], arguments.get("agent")
@@ -36,7 +36,7 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
         known: list[str] | None = None
         for name in part.PARAMETERS & arguments.keys():
             if MAKES_REPEATABLE in operation.arguments.model_fields[name].metadata:
-                continue  # the id of what is made
+                continue  # the id of a new item
             value = arguments[name]
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
@@ -52,7 +52,7 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
 
 
 def whole(text: str, known: Sequence[str], option: str) -> str:
-    """The id among the known ones that begins or ends with `text`; the text itself if there is none."""
+    """The known id that begins or ends with `text`; `text` itself if there is none."""
     if text in known or not _PART.fullmatch(text):
         return text
     part = text.replace("-", "")
@@ -66,14 +66,15 @@ def whole(text: str, known: Sequence[str], option: str) -> str:
 
 
 def listing_command(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
-    """The command that lists the ids which an operation takes; None if the arguments name no id of a model."""
+    """The command that lists the ids that an operation takes; None if no argument is an id of a model."""
     named = [each for each in _parts(operation) if hasattr(each, "LISTED_BY") and each.PARAMETERS & arguments.keys()]
     words = [named[0].LISTED_BY, arguments["space"], arguments["agent"]] if named else []
     return " ".join(["recallog", words[0], *map(shlex.quote, words[1:])]) if words else None
 
 
 def shorten_ids(operation: Operation, answer: Any) -> Any:
-    """The answer with short ids, for a terminal. An id of another agent's, and two that end alike, are left whole."""
+    """The answer with short ids, for a terminal. Ids of other agents, and ids with the same ending, are not
+    shortened."""
     if not _parts(operation):
         return answer
     document = answer.model_dump(mode="json")

@@ -15,11 +15,11 @@ from recallog_service.cli import console, panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
 _PASSWORD = re.compile(r"(?<=://).*@", re.DOTALL)
-"""Up to the last @: in a password that is not percent-encoded, any character may be."""
+"""Up to the last @: a password that is not percent-encoded may contain any character."""
 _SECRET_OPTION = re.compile(r"(?i)([?&][^=&#]*(?:key|secret|token|password)[^=&#]*=)[^&#]+")
 _HIDDEN = "***"
 _OF_OTHERS = ("RECALLOG_KEY", "RECALLOG_SERVER_", "RECALLOG_TEST_")
-"""Variables that other programs of Recallog read: clients of a server, its container, and the tests."""
+"""Variables that are not settings: clients of a server, its container and the tests read them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -35,9 +35,9 @@ def settings_command(
 ) -> None:
     """Print each setting, its value, and where the value comes from.
 
-    Secrets are hidden. What each setting does is in docs/reference/settings.md. A
-    variable RECALLOG_… that is not a setting is named, with the one that was
-    probably meant; the exit code is then 1.
+    Secrets are hidden. docs/reference/settings.md describes each setting. A variable
+    RECALLOG_… that is not a setting is reported with the name that was probably
+    meant; the exit code is then 1.
     """
     rows = [row for row in _rows(home) if row["source"] != "default" or not changed]
     unknown = _unknown()

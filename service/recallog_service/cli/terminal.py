@@ -51,14 +51,14 @@ Projections = Annotated[
     typer.Option(
         "--projections",
         metavar="MODULE:NAME",
-        help="Projections of your own, in Python. May be repeated.",
+        help="Custom projections in Python. May be repeated.",
         show_default="RECALLOG_PROJECTIONS",
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
 LINE_SECONDS = 10.0
-"""How often long work prints how far it is, where stderr is not a terminal."""
+"""Seconds between two lines of progress if stderr is not a terminal."""
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
@@ -68,7 +68,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
     except RecallogError as error:
         fail(error, as_json=as_json)
     except BrokenPipeError:
-        raise  # the reader of the output has closed it: typer ends the command without a message
+        raise  # the reader has closed the output: typer ends the command without a message
     except OSError as error:
         fail(StorageUnavailable(f"the output cannot be written: {error.strerror or error}"), as_json=as_json)
     except KeyboardInterrupt:
@@ -76,7 +76,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
 
 
 def ask(question: Callable[[Memory], Awaitable[Result]], home: Path | None, *, as_json: bool = False) -> Result:
-    """The answer of the memory in `home` to one query; errors as in `run`."""
+    """The answer of the memory in `home` to one query. Errors are handled as by `run`."""
 
     async def work() -> Result:
         with open_memory(home) as (memory, _):
@@ -115,7 +115,7 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
     else:
         from recallog_service.cli import console
 
-        with suppress(OSError):  # the exit code tells as much as a stderr that cannot be written
+        with suppress(OSError):  # if stderr cannot be written, the exit code must suffice
             console.print_error(str(error))
     raise typer.Exit(error.exit_code if code is None else code)
 
@@ -142,7 +142,7 @@ def open_memory(
     """A memory with a progress bar for building views, and the function that advances the bar.
 
     `missing` says what to do if the folder has no ledger: raise `InvalidArgument`, let the memory create it, or answer
-    from an empty memory that creates nothing. `more` are settings from other options.
+    from an empty memory without creating anything. `more` has settings from other options.
     """
     found = settings(home, **more)
     folder = _folder_without_ledger(found) if missing != "create" else None
@@ -157,7 +157,7 @@ def open_memory(
 
 
 async def until_it_exists(home: Path | None) -> None:
-    """Wait until the folder has a ledger: a command that follows a memory may be started before its first event."""
+    """Wait until the folder has a ledger. A command that follows a memory may start before the first event."""
     found = settings(home)
     folder = _folder_without_ledger(found)
     if folder is not None:
@@ -167,7 +167,7 @@ async def until_it_exists(home: Path | None) -> None:
 
 
 def _folder_without_ledger(found: Settings) -> Path | None:
-    """The folder of the ledger if it does not contain one; None if it does, or if the ledger is not in a folder."""
+    """The folder of the ledger if it lacks one; None if it has one, or if the ledger is not in a folder."""
     if found.ledger is not None and "://" in found.ledger:
         return None
     folder = found.home if found.ledger is None else Path(found.ledger)
@@ -182,10 +182,10 @@ def _folder_without_ledger(found: Settings) -> Path | None:
 
 @contextmanager
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, which appears with the first call of (done, total).
+    """A progress bar on stderr, which appears at the first call with (done, total).
 
-    What is printed meanwhile appears above it. Where stderr is not a terminal, a line is printed every 10 seconds
-    instead. A total that equals `done` is unknown.
+    Text printed meanwhile appears above the bar. If stderr is not a terminal, a line is printed every 10 seconds
+    instead. A total equal to `done` means that the total is unknown.
     """
     if not sys.stderr.isatty():
         yield _ProgressLines(label, unit).update
@@ -208,7 +208,7 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
 
 
 class _ProgressLines:
-    """Prints how far long work is: `indexing: 31 %, 1,240 of 4,000 events, 85 events/s`."""
+    """Prints the progress of long work: `indexing: 31 %, 1,240 of 4,000 events, 85 events/s`."""
 
     def __init__(self, label: str, unit: str) -> None:
         self._label = label
@@ -219,7 +219,7 @@ class _ProgressLines:
 
     def update(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self._first is None or done < self._first[1]:  # other work has begun, for example on the index
+        if self._first is None or done < self._first[1]:  # other work has begun, for example indexing
             self._first, self._printed_at = (now, done), now
         if now - self._printed_at < LINE_SECONDS:
             return
@@ -244,21 +244,21 @@ def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None
 def print_json_text(text: str) -> None:
     """Print one JSON document on a line and flush it.
 
-    What a terminal must not be sent, and what it cannot show, is escaped: the document is parsed to the same value.
+    Control characters and characters that the terminal cannot show are escaped; the parsed value is the same.
     """
     sys.stdout.write(json_for(sys.stdout, visible_json(text)) + "\n")
     sys.stdout.flush()
 
 
 def print_lines(text: str, style: str = "") -> None:
-    """Print text without markup, and with hidden characters written out."""
+    """Print text without markup and with hidden characters escaped."""
     _print(text, style, sys.stdout)
 
 
 def first_lines(text: str, count: int, indent: int) -> list[str]:
-    """The first `count` lines of `text` without blank ones, each at most as wide as the terminal less `indent`.
+    """The first `count` lines of `text` that are not blank, cut to the width of the terminal less `indent` columns.
 
-    The last line ends in "…" if there is more. In a pipe lines are up to 100 columns wide.
+    The last line ends in "…" if text is left out. In a pipe, lines are at most 100 columns wide.
     """
     from recallog_service.cli import wrapping
 
@@ -272,7 +272,7 @@ def first_lines(text: str, count: int, indent: int) -> list[str]:
 
 
 def print_exactly(text: str) -> None:
-    """Print text unchanged to a pipe or a file, and with hidden characters written out to a terminal."""
+    """Print text unchanged to a pipe or a file, and with hidden characters escaped to a terminal."""
     if sys.stdout.isatty():
         print_lines(text)
     else:
@@ -285,7 +285,7 @@ def note(text: str, style: str = "dim") -> None:
 
 
 def _print(text: str, style: str, stream: TextIO) -> None:
-    """Only a style on a terminal needs rich."""
+    """Print text; rich is imported only for a style on a terminal."""
     if style and (stream.isatty() or os.environ.get("FORCE_COLOR")):
         from recallog_service.cli import console
 

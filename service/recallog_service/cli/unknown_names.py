@@ -1,5 +1,5 @@
-"""Misspelt names: says that a space, an agent or a session was never seen, with the nearest name, instead of an empty
-memory."""
+"""Reports misspelt names: a space, an agent or a session that was never seen, with the nearest known name. An empty
+answer would hide the mistake."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from recallog_schemas.views.base import PageView, View
 Item = TypeVar("Item")
 
 _LISTED_MAX = 5
-"""How many names are listed where none is similar."""
+"""Maximum number of known names that are listed if none is similar."""
 
 
 def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
@@ -35,9 +35,9 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
 
 
 async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
-    """A sentence that names the space, agent or session of which no event was ever seen; None if all are known.
+    """A sentence about the space, agent or session in the arguments that has no events; None if all names are known.
 
-    The present views decide, whatever moment of the past the arguments name.
+    The current views decide, even if the arguments ask for the past.
     """
     named: list[Any] = [in_nfc(given.get(name)) for name in ("space", "agent", "session")]
     space, agent, session = named
@@ -47,7 +47,7 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
         if not known:
             return "the memory has no events yet; write some with recallog publish or recallog ingest"
         return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
-    with notices.collect_notices():  # the sentence below has the nearest name too
+    with notices.collect_notices():  # the message below suggests the nearest name too
         is_known = agent is None or (await memory.agent_settings(space, agent)).known
     if agent is not None and not is_known:
         known = [each.name for each in await _all(partial(memory.agents, space))]
@@ -77,12 +77,12 @@ async def refuse_unknown(memory: Memory, given: Mapping[str, Any]) -> None:
 
 
 async def catch_up(memory: Memory, space: str) -> None:
-    """Wait until the views know all names: on a cluster they may be behind the ledger."""
+    """Wait until the views contain all names: on a cluster they may lag behind the ledger."""
     await memory.catch_up(own=False, partition=await memory.admin.partition_of(space))
 
 
 def _nearest(name: str, known: Iterable[str], command: str) -> str:
-    """The known name that is most like `name`, else some of the known names."""
+    """A suggestion: the known name most similar to `name`, else a list of known names."""
     from difflib import get_close_matches
 
     by_folded = {each.casefold(): each for each in known}

@@ -32,7 +32,7 @@ def worker_command(
     ] = "",
     reactors: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
+        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. May be repeated."),
     ] = None,
     projections: terminal.Projections = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -54,7 +54,7 @@ def worker_command(
 
     async def build_app() -> Any:
         roles = [name.strip() for name in only.split(",") if name.strip()]
-        loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
+        loading.reactors(reactors or ())  # reports errors of the settings before the worker starts
         own = terminal.join_names(projections)
         settings = terminal.settings(None, worker_port=port, worker_host=host, projections=own)
         exporting.enter_context(export_spans(settings, "recallog-worker"))

@@ -1,14 +1,14 @@
-"""Lines that fit a number of columns, without the rest of rich: its console takes a tenth of a command's start."""
+"""Wraps lines to a number of columns without importing rich's console, which takes a tenth of a command's start."""
 
 import re
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-_WORD = re.compile(r"\s+\S*\s*|\S+\s*")  # linear also for a line of spaces
+_WORD = re.compile(r"\s+\S*\s*|\S+\s*")  # linear even for a line of spaces
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """A line as lines of at most `width` columns, broken at spaces where possible."""
+    """Split a line into lines of at most `width` columns, at spaces where possible."""
     found, current = [], ""
     for word in _WORD.findall(line.expandtabs()):
         if cell_len((current + word).rstrip()) <= width:
@@ -16,7 +16,7 @@ def wrap_line(line: str, width: int) -> list[str]:
             continue
         if current:
             found.append(current.rstrip())
-        *parts, last = chop_cells(word.rstrip(), width) or [word.rstrip()]  # a word without width
+        *parts, last = chop_cells(word.rstrip(), width) or [word.rstrip()]  # zero-width characters only
         found += parts
         current = last + word[len(word.rstrip()) :]
     return [*found, current.rstrip()]

@@ -21,7 +21,8 @@ from recallog_service.http.naming import Names
 from recallog_service.http.problems import status_of
 
 COOKIE = "recallog_key"
-"""Has the key itself: it is looked up at each request, so that revoking it works at once, and no restart ends it."""
+"""The cookie contains the key, which is checked at each request: a revocation takes effect at once, and a restart does
+not end the session."""
 SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
 FORM = "application/x-www-form-urlencoded"
@@ -62,14 +63,14 @@ class _Console:
         return Endpoint(page.url, self._answer(show), methods=["POST" if page.acts else "GET"])
 
     async def _visit(self, request: Request, given: Mapping[str, str]) -> Visit:
-        """Who sends a request: a page counts one call of the key, however many operations it calls."""
+        """The visit of a request. A page counts as one call of the key, however many operations it calls."""
         key = request.cookies.get(COOKIE)
         client = await self._door.client_with(request, key)
         named = {name: _text(name, value) for name, value in given.items() if value and name != forgery.FIELD}
         return Visit(self._door, self._jobs, request, self._pages, key, client, named)
 
     async def _form(self, request: Request) -> Mapping[str, str]:
-        """The fields of a form of the caller. Raises `RequestError` for one of another site."""
+        """The fields of the caller's form. Raises `RequestError` for a form of another site."""
         fields = await _fields(request)
         forgery.check(fields.get(forgery.FIELD), request.cookies.get(COOKIE))
         return fields
@@ -92,7 +93,7 @@ class _Console:
         return response
 
     async def _is_open(self) -> bool:
-        """Whether nobody needs a key."""
+        """Whether callers need no key."""
         try:
             await self._door.access.identify(None)
         except Unauthorized:
@@ -106,7 +107,7 @@ class _Console:
         return response
 
     def _answer(self, show: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint of a page: an error is a page too, or a message where htmx has asked for a part of one."""
+        """The endpoint of a page. An error is answered as a page, or as a message if htmx requested a fragment."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -135,7 +136,7 @@ async def _fields(request: Request) -> Mapping[str, str]:
 
 
 def _text(name: str, value: str) -> str:
-    """The value of an argument. Raises `InvalidArgument` for one that no page can write: bytes that are not text."""
+    """The value of an argument. Raises `InvalidArgument` for bytes that are not valid text."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -144,13 +145,13 @@ def _text(name: str, value: str) -> str:
 
 
 def _local(url: str) -> str:
-    """The URL, if it is one of the console; else that of the start page."""
+    """The URL if it belongs to the console; else the URL of the start page."""
     is_page = url.startswith((f"{ROOT}/", f"{ROOT}?")) or url == "/"
     return url if is_page and url.isascii() and url.isprintable() and "\\" not in url else "/"
 
 
 def _is_secure(request: Request) -> bool:
-    """Whether the browser has an encrypted connection, to this server or to a proxy in front: its origin says so."""
+    """Whether the browser's connection, to this server or to a proxy, is encrypted: the origin says so."""
     return "https" in (request.url.scheme, Names.of(request.scope["headers"]).scheme)
 
 
@@ -164,7 +165,7 @@ def _sign_in_page(following: str, problem: str = "", status: int = 200) -> Respo
 
 
 def _problem(request: Request, error: RecallogError) -> Response:
-    """The page of an error. One that the caller may not see and one that does not exist are the same."""
+    """The page of an error. A page that the caller may not see and a page that does not exist get the same answer."""
     status = status_of(error)
     is_part = request.headers.get("hx-request") == "true"
     if isinstance(error, Unauthorized) and not is_part:
@@ -192,7 +193,7 @@ def _problem(request: Request, error: RecallogError) -> Response:
 
 
 def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
-    """A static file, which needs no key. Its URL has a digest of it."""
+    """A static file, which needs no key. Its URL contains a digest of its content."""
     content, kind = (STATIC / name).read_bytes(), _TYPES[(STATIC / name).suffix]
 
     async def show(request: Request) -> Response:

@@ -1,6 +1,6 @@
 """The picture of a network: nodes that repel each other, links that hold them together, and labels that do not overlap.
 
-It is computed here, so that a page needs no script for it, and from the names alone, so that it is the same each time.
+It is computed on the server, so that the page needs no script, and from the names only, so that it is reproducible.
 """
 
 import hashlib
@@ -22,14 +22,14 @@ LETTER = 6.4
 """The width of a letter of a label; one of Chinese or Japanese has twice as much."""
 LINE = 14.0
 COVERING = 30
-"""So many labels, those of the strongest nodes, may cover other nodes."""
+"""Number of labels, of the strongest nodes, that may cover other nodes."""
 
 Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A node, and where its label is."""
+    """A node and the place of its label."""
 
     name: str
     weight: int
@@ -40,9 +40,10 @@ class DrawnNode:
     label_x: float
     label_y: float
     anchor: str
-    """The side of the label that is at its place: start, middle or end."""
+    """Alignment of the label at its place: start, middle or end."""
     is_labelled: bool
-    """Whether the label is always shown. If not, it covers others, and is shown while somebody points at the node."""
+    """Whether the label is always shown. Otherwise it would cover others, and is shown while the pointer is on the
+    node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def draw_network(nodes: Mapping[str, int], links: Mapping[tuple[str, str], int])
 
 
 def _share(values: Points) -> Points:
-    """The place of each value between the least and the greatest one, from 0 to 1."""
+    """Each value scaled to 0 … 1, between the least and the greatest value."""
     if not len(values):
         return values
     least, span = values.min(), np.ptp(values)
@@ -99,7 +100,7 @@ def _share(values: Points) -> Points:
 
 
 def _place_nodes(names: Sequence[str], pairs: NDArray[np.int_], strengths: Points, radii: Points) -> Points:
-    """A place for each node (Fruchterman and Reingold, 1991), in the frame and without covering another one."""
+    """A place for each node (Fruchterman and Reingold, 1991), inside the frame and without overlap."""
     count = len(names)
     points = np.array([_first_place(name) for name in names]).reshape(count, 2)
     if count > 1:
@@ -121,7 +122,7 @@ def _first_place(name: str) -> tuple[float, float]:
 
 
 def _moves(points: Points, pairs: NDArray[np.int_], pull: Points, ideal: float) -> Points:
-    """Which way each node is pushed by all others, pulled by its links, and drawn to the middle."""
+    """The displacement of each node: repelled by all others, attracted by its links, and drawn to the middle."""
     push = ideal**2 / _squares(points)
     moves: Points = points * (push.sum(axis=1, keepdims=True) - 0.6) - push @ points
     if len(pairs):
@@ -134,14 +135,14 @@ def _moves(points: Points, pairs: NDArray[np.int_], pull: Points, ideal: float) 
 
 
 def _squares(points: Points) -> Points:
-    """The squares of the distances between all points; a little more than 0 to itself."""
+    """The squared distances between all points; slightly more than 0 from a point to itself."""
     own = np.einsum("ij,ij->i", points, points)
     found: Points = np.maximum(own[:, None] + own - 2 * (points @ points.T), 1e-6)
     return found
 
 
 def _fit_frame(points: Points) -> Points:
-    """The places in the units of the picture. A few nodes far away do not press all others together."""
+    """The places in units of the picture. A few distant nodes do not compress all others."""
     if len(points) < 2:
         return np.full_like(points, (WIDTH / 2, HEIGHT / 2))
     centre = np.median(points, axis=0)
@@ -167,12 +168,12 @@ def _apart(points: Points, radii: Points) -> Points:
 
 
 class _Labels:
-    """Places labels, the strongest node first: where one would cover a label or a node, it is not always shown."""
+    """Places labels, strongest node first. A label that would cover a label or a node is shown only on demand."""
 
     def __init__(self, points: Points, radii: Points) -> None:
         self._points, self._radii = points, radii
         self._taken = np.empty((0, 4))
-        """Left, top, right and bottom of the labels that are shown."""
+        """Left, top, right and bottom of each label that is shown."""
 
     def place(self, index: int, name: str, weight: int) -> DrawnNode:
         (x, y), radius = self._points[index], self._radii[index]
@@ -206,7 +207,7 @@ class _Labels:
         )
 
     def _takes(self, index: int, left: float, base: float, width: float, *, covers: bool) -> bool:
-        """Whether a label has room at a place, which it then takes. It never covers another one."""
+        """Reserve a place for a label if it has room there, and return whether it has. Labels never overlap."""
         top, right, bottom = base - LINE * 0.8, left + width, base + LINE * 0.25
         if left < 4 or right > WIDTH - 4 or top < 4 or bottom > HEIGHT - 4:
             return False
@@ -223,5 +224,5 @@ class _Labels:
 
 
 def _round_number(value: float) -> float:
-    """A number of the picture, with a tenth of its unit."""
+    """A coordinate, rounded to a tenth of a unit."""
     return round(float(value), 1)

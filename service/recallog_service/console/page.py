@@ -1,4 +1,4 @@
-"""Pages and panels: what the console shows, and where. Memory models declare theirs in a module `panels`."""
+"""Pages and panels of the console. Memory models declare theirs in a module `panels`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from recallog_schemas.models import import_parts
 
 ROOT = "/console"
-"""All paths but that of the start page begin with it; the API has no such path."""
+"""All paths except the start page begin with it; no path of the API does."""
 
 
 class Place(StrEnum):
@@ -29,7 +29,7 @@ class Place(StrEnum):
 class Page:
     """One page, or one action of a form.
 
-    Its arguments are in its query, so that its URL can be shared: names in paths could be taken for parts of a path.
+    Its arguments are in the query string: a name in the path could be mistaken for parts of the path.
     """
 
     path: str
@@ -39,13 +39,14 @@ class Page:
     link: str = ""
     """Its name in the navigation; "" if it is not there."""
     place: Place = Place.START
-    """Where the navigation has it: START, or SPACE or AGENT, whose names it then takes as arguments."""
+    """The part of the navigation that lists it: START, SPACE or AGENT. The latter two pass their names as arguments."""
     needs: str = ""
-    """The operation that a caller needs to be allowed, or the navigation does not name the page."""
+    """The navigation lists the page only for callers who may call this operation."""
     key: str = ""
-    """The keys that open it, such as `g s`; "" if there are none."""
+    """The keyboard shortcut, such as `g s`; "" if there is none."""
     acts: bool = False
-    """Whether it is a POST of a form, which has a token against forgery; otherwise it is a GET, and changes nothing."""
+    """Whether it is a POST of a form, with a token against forgery; otherwise it is a GET, which does not change
+    anything."""
 
     @property
     def url(self) -> str:
@@ -60,23 +61,23 @@ class Panel:
     title: str
     """Its heading."""
     place: Place
-    """The page that has it."""
+    """The page that contains it."""
     operation: str
-    """The qualified name of the operation, such as `tiers.stats`. The panel is left out where a caller may not call
-    it. Its arguments are those of the page that it has parameters for."""
+    """The qualified name of the operation, such as `tiers.stats`. The panel is left out if the caller may not call
+    it. It gets the arguments of the page for which it has parameters."""
     template: str
-    """Shows the answer, which it has as `answer`, with the arguments of the page as `given`. That of a model begins
-    with the model's name: `tiers/stats.html`."""
+    """The template. Its variables are `answer`, and `given` with the arguments of the page. The name of a model's
+    template begins with the model's name: `tiers/stats.html`."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the operation."""
     required: Sequence[str] = ()
-    """Arguments without which a page leaves the panel out, besides those that the operation requires."""
+    """Arguments, besides the required ones of the operation, without which the panel is left out."""
     hides_empty: bool = False
     """Whether the panel is left out if its answer has no content."""
     order: int = 0
-    """Its place among the panels of its page: the smallest number comes first."""
+    """Position among the panels of its page, in ascending order."""
     context: Callable[[Any], Mapping[str, Any]] = lambda answer: {}
-    """Makes from the answer what the template has as `context`, such as a picture."""
+    """Computes the template variable `context` from the answer, for example a picture."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Templates: where they are, and what they can call. What agents have stored is hostile, and is escaped here."""
+"""Templates: their environment and filters. Stored texts are untrusted and are escaped here."""
 
 import hashlib
 import json
@@ -23,9 +23,9 @@ from recallog_service.console.page import ROOT
 
 STATIC = Path(__file__).with_name("static")
 CUT_CHARS = 2_000
-"""A text is shown up to here; the page of its event shows it whole. A page of events stays small whatever they say."""
+"""Characters of a text that are shown, which bounds the size of a page; the page of an event shows the whole text."""
 BEGIN_CHARS = 400
-"""How much of a payload a page of events shows."""
+"""Characters of a payload that a page of events shows."""
 FOLD_CHARS, FOLD_LINES = 400, 5
 """A text with more characters or lines is folded."""
 YEAR_SECONDS = 365 * 86_400
@@ -33,7 +33,7 @@ YEAR_SECONDS = 365 * 86_400
 
 @cache
 def environment() -> Environment:
-    """The templates of the console, and of memory models by the names of these."""
+    """The templates of the console, and of memory models under the models' names."""
     of_models = {
         part.__name__.split(".")[-2]: FileSystemLoader(Path(str(part.__file__)).with_name("templates"))
         for part in import_parts("recallog_service", "panels")
@@ -55,27 +55,26 @@ def environment() -> Environment:
 
 
 def render(template: str, known: Mapping[str, Any]) -> str:
-    """What a template makes of what is known; it has the macros as `ui`."""
+    """The output of a template with the variables in `known`, and the macros as `ui`."""
     found = environment()
     macros = found.get_template("macros.html").make_module(dict(known))
     return found.get_template(template).render({**known, "ui": macros})
 
 
 def _show_value(value: Any) -> Any:
-    """What a template writes: characters of a text that hide something, or change the order of others, are written
-    out."""
+    """A value as a template writes it: characters that are invisible or change the order of others are escaped."""
     return visible(value) if type(value) is str else value
 
 
 def exactly(value: str) -> Markup:
-    """A text as it is, escaped: for values of forms, which come back."""
+    """A text unchanged except for HTML escapes: for form values, which are sent back."""
     return escape(value)
 
 
 def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> str:
-    """The URL of a page by its path, such as `/space`, with arguments: `given`, where `changed` has no others.
+    """The URL of a page by its path, such as `/space`, with the arguments `given`, overridden by `changed`.
 
-    An argument that is None or "" is left out.
+    Arguments that are None or "" are left out.
     """
     arguments = {name: value for name, value in {**(given or {}), **changed}.items() if value not in (None, "")}
     query = urlencode(arguments, doseq=True, errors="surrogatepass")
@@ -85,13 +84,13 @@ def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> st
 
 @cache
 def static_url(name: str) -> str:
-    """The URL of a static file. It changes with the file: browsers keep what they have for a year."""
+    """The URL of a static file. It contains a digest of the file, because browsers cache it for a year."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"{ROOT}/static/{name}?v={digest}"
 
 
 def number(value: int) -> str:
-    """A number with its thousands apart."""
+    """A number with thousands separators."""
     return f"{value:,}"
 
 
@@ -105,8 +104,8 @@ def bytes_of(size: float) -> str:
 
 
 def ago(at: datetime) -> str:
-    """How long ago a time is: `5 min ago`; "in 5 min" if it is ahead. If that is more than a year, its date; if ingest
-    has invented it, "time unknown".
+    """The distance of a time from now: `5 min ago`, or `in 5 min` if it is ahead; its date if that is more than a year;
+    `time unknown` if ingest invented the time.
     """
     if is_invented(at):
         return "time unknown"
@@ -125,12 +124,12 @@ def json_of(value: Any) -> str:
 
 
 def begin_of(value: Any) -> str:
-    """The first characters of a JSON value, of which the rest costs little."""
+    """The first characters of a JSON value. The rest is not rendered."""
     return msgspec.json.encode(value)[: 4 * BEGIN_CHARS].decode(errors="ignore")[:BEGIN_CHARS]
 
 
 def role_of(kind: str) -> str:
-    """What the events of a kind are, by the catalogue; see `KindView.role`."""
+    """The role of a kind in the catalogue; see `KindView.role`."""
     return kinds.kind_of(kind).role
 
 

@@ -1,4 +1,4 @@
-"""A visit: one request of one caller, with what a page may ask, and the answers that it can give."""
+"""A visit: one request of one caller, with the questions that a page may ask and the responses that it can return."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from recallog_service.http.jobs import Jobs
 
 OPERATIONS = all_operations(Memory)
 NAVIGATION_ITEMS = 100
-"""How many spaces, and agents of one space, the navigation names."""
+"""Maximum number of spaces, and of agents of one space, in the navigation."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -34,7 +34,7 @@ HEADERS = {
     # Not `no-referrer`: with it, browsers do not say which origin sends a form.
     "Referrer-Policy": "same-origin",
 }
-"""Of every page: it has no script or style but the files of the console, and nobody else may show it in a frame."""
+"""Headers of every page: only scripts and styles of the console are loaded, and no site may show it in a frame."""
 
 
 @dataclass(frozen=True)
@@ -59,41 +59,41 @@ class Visit:
     """The key that the caller has signed in with; None: none is needed."""
     client: HttpClient
     given: Mapping[str, str]
-    """The arguments: those in the query or, for an action, the fields of the form. Empty ones are left out."""
+    """The arguments: from the query string or, for an action, from the form. Empty ones are left out."""
 
-    # What a page asks
+    # Questions of a page
 
     async def ask(self, operation: str, /, **arguments: Any) -> Any:
-        """The answer of an operation, by its qualified name. Arguments that are None are left out. Raises its errors,
-        and `Forbidden` for what the caller may not see."""
+        """The answer of an operation, by its qualified name. Arguments that are None are left out. Raises the errors of
+        the operation, and `Forbidden` if the grant does not cover it."""
         given = {name: value for name, value in arguments.items() if value is not None}
         return await self.door.answer(self.client, OPERATIONS[operation], given)
 
     def may(self, operation: str, /, **arguments: Any) -> bool:
-        """Whether the caller may call an operation with these arguments: actions that are not allowed are not shown."""
+        """Whether the caller may call an operation with these arguments. Pages hide actions that are not allowed."""
         try:
             self.client.memory.admit(OPERATIONS[operation], arguments)
         except Forbidden:
             return False
-        except InvalidInput:  # the grant is checked before the values
+        except InvalidInput:  # wrong values do not matter: the grant is checked first
             return True
         return True
 
     def text(self, name: str) -> str:
-        """A required argument. Raises `OutOfRange` without it: there is no such page."""
+        """A required argument. Raises `OutOfRange` if it is missing."""
         if name not in self.given:
             raise OutOfRange(f"{name}: is missing in the address of the page", path=name)
         return self.given[name]
 
     @cached_property
     def only_agent(self) -> str | None:
-        """The agent that the caller is; None: it may ask about any."""
+        """The agent that the caller acts as; None: the caller may ask about any agent."""
         grant = self.client.caller.grant
         return grant.agent if grant.is_of_one_agent else None
 
     async def panels(self, place: Place, /, **given: Any) -> list[ShownPanel]:
-        """The panels of memory models on a page, with their answers, asked at the same time. An error is shown in the
-        place of its panel."""
+        """The panels of memory models on a page with their answers, which are requested concurrently. An error takes
+        the place of its panel."""
         asked = [self.panel(each, **given) for each in panels_of_models(place)]
         return [each for each in await asyncio.gather(*asked) if each is not None]
 
@@ -115,7 +115,7 @@ class Visit:
         except RecallogError as error:
             return ShownPanel(panel, None, error)
 
-    # What it answers
+    # Responses
 
     async def page(
         self,
@@ -126,10 +126,10 @@ class Visit:
         code: int = 200,
         **context: Any,
     ) -> Response:
-        """A whole page. `command` is an operation with arguments, whose command line answers the same, or such a line.
+        """A whole page. `command` is a command line that gives the same answer, or its operation with arguments.
 
-        What the template has besides `context`: `visit`, `given`, `may`, `csrf`, `nav`, `here` (its own path), and `ui`
-        (the macros).
+        Variables of the template besides `context`: `visit`, `given`, `may`, `csrf`, `nav`, `here` (the path of the
+        page), and `ui` (the macros).
         """
         if isinstance(command, tuple):
             command = self.command(command[0], **command[1])
@@ -137,9 +137,9 @@ class Visit:
         return await self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
 
     async def fragment(self, template: str, *, code: int = 200, **context: Any) -> Response:
-        """A part of a page, which htmx puts in its place.
+        """A part of a page, which htmx inserts.
 
-        It is written in a thread: a large one holds up no other request.
+        It is rendered in a thread, so that a large one does not delay other requests.
         """
         known = {
             "visit": self,
@@ -153,20 +153,20 @@ class Visit:
         return HTMLResponse(text, status_code=code, headers=HEADERS)
 
     def command(self, operation: str, /, **arguments: Any) -> str:
-        """The command line that answers what an operation answers."""
+        """The command line that gives the same answer as an operation."""
         return command_line(OPERATIONS[operation], {name: value for name, value in arguments.items() if value})
 
     def redirect(self, url: str) -> Response:
-        """Go to a page of the console after an action. `url` is one of `rendering.url`."""
+        """A redirect to a page of the console after an action. `url` comes from `rendering.url`."""
         return RedirectResponse(url, status_code=303, headers=HEADERS)
 
     @property
     def is_part(self) -> bool:
-        """Whether htmx asks, for a part of a page."""
+        """Whether htmx requests a part of a page."""
         return self.request.headers.get("hx-request") == "true"
 
     async def _navigation(self) -> Mapping[str, Any]:
-        """What the navigation has: spaces, the agents of the space, and pages that the caller may open."""
+        """The content of the navigation: spaces, agents of the space, and pages that the caller may open."""
         space, agent = self.given.get("space"), self.given.get("agent")
         arguments = {name: value for name, value in (("space", space), ("agent", agent)) if value}
         needed = {Place.START: True, Place.SPACE: space, Place.AGENT: space and agent}
@@ -188,7 +188,7 @@ class Visit:
         return self.may(page.needs, **{name: value for name, value in arguments.items() if name in known})
 
     async def spaces(self) -> Sequence[str]:
-        """The spaces that the navigation names: those of the grant."""
+        """The spaces in the navigation: those that the grant covers."""
         with suppress(Forbidden):
             return [each.space for each in await self.ask("spaces", limit=NAVIGATION_ITEMS)]
         return [each for each in self.client.caller.grant.spaces if not each.endswith(ANY)]

@@ -1,9 +1,9 @@
 """Conversations of messages in the formats of OpenAI, Anthropic and LangChain.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations or of messages. A conversation is
-a list of messages, or an object with such a list: under `messages`, under the key that the caller names, or else under
-the only key that has one. The rest of the object says what identifies the conversation and whose it is
-(`conversations`); the module `conversation_file` makes the events.
+a list of messages, or an object with such a list: under `messages`, under the key that the caller names, or under the
+only key with a list of messages. Other fields of the object identify the conversation and its user (see
+`conversations`); the module `conversation_file` makes the events.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def _conversations(found: Sequence[object], options: Options) -> FoundMessages:
 
 
 def _key_of_messages(document: object) -> str:
-    """The key under which an object has a list of messages: "messages", or the first one that has one."""
+    """The key of an object's list of messages: "messages", else the first key with such a list."""
     if not isinstance(document, dict) or isinstance(document.get(_MESSAGES), list):
         return _MESSAGES
     return next((key for key, value in document.items() if not faults(_LIST, value)), _MESSAGES)

@@ -1,4 +1,4 @@
-"""Conversations that ChatGPT exports: `conversations.json` of the archive that it sends.
+"""Conversations exported from ChatGPT: `conversations.json` of its export archive.
 
 `mapping` is a tree of messages; the conversation is the branch that ends at `current_node`. The messages of other
 branches, which were edited or generated again, are left out.
@@ -28,7 +28,7 @@ def _conversation(number: int, document: object) -> FileConversation | InvalidEv
 
 def _messages(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
-    branch: dict[str, None] = {}  # from its end to its beginning
+    branch: dict[str, None] = {}  # from the end to the beginning of the branch
     key = current if isinstance(current, str) and current in nodes else next(reversed(nodes), None)
     while isinstance(key, str) and key in nodes and key not in branch:
         branch[key] = None
@@ -61,7 +61,7 @@ def _message(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     elif role == "assistant" and isinstance(recipient, str) and recipient != "all":
         arguments = "\n".join(part for part in _parts(content) if isinstance(part, str))
         yield made | {"tool_calls": [{"function": {"name": recipient, "arguments": arguments}}]}
-    elif kind == "user_editable_context":  # what the user has told ChatGPT about themselves, hidden in the chat
+    elif kind == "user_editable_context":  # custom instructions of the user, which the chat does not show
         texts = [content[name] for name in _HIDDEN_CONTEXT if isinstance(content.get(name), str)]
         yield made | {"role": "system", "content": texts}
     else:
@@ -69,7 +69,7 @@ def _message(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parts(content: Mapping[str, Any]) -> list[object]:
-    """The content as the parts that `blocks` reads."""
+    """The content as parts for `blocks`."""
     kind, parts, thoughts = content.get("content_type"), content.get("parts"), content.get("thoughts")
     if isinstance(parts, list):
         return [_part(part) if isinstance(part, dict) else part for part in parts if part]

@@ -1,17 +1,16 @@
 """Transcripts of Claude Code: the JSONL files of its sessions, below `~/.claude/projects`.
 
-A line is a record with a `type`. The records `user` and `assistant` have a message of Anthropic's API and a `uuid`,
-which is its id; a session goes on through all lines with its `sessionId`, in any number of files. The output of
-a run without a terminal, `--output-format stream-json`, has the same records and is read too. The branches of a
-session that the user went back from are read too: they were said. What else is recorded is left out by its type, and so
-are messages that nobody wrote: of type "meta", summaries of a compaction, reminders, errors of the API, and the output
-of commands that the user ran.
+A line is a record with a `type`. Records `user` and `assistant` have a message of Anthropic's API and a `uuid`, which
+is its id. A session consists of all lines with its `sessionId`, in any number of files. The output of a run with
+`--output-format stream-json` has the same records and is read too. Branches of a session that the user rewound are
+also read, because they were said. All other types of records are left out, and so are messages that nobody wrote: of
+type "meta", summaries of a compaction, reminders, errors of the API, and the output of commands that the user ran.
 
-space     that of the folder of the session: "project/home/alice/app"
-session   the `sessionId`; that of a subagent is "<sessionId>/<agentId>"
-agents    "claude-code", and "claude-code/<agentId>" for a subagent, whose prompts are what "claude-code" said to it
+space     the space of the session's folder: "project/home/alice/app"
+session   the `sessionId`; for a subagent "<sessionId>/<agentId>"
+agents    "claude-code", and "claude-code/<agentId>" for a subagent, whose prompts are messages of "claude-code" to it
 
-A command of the user is read as it was typed: "/review 17", "! git status".
+A command of the user is read as typed: "/review 17", "! git status".
 """
 
 import re
@@ -54,7 +53,7 @@ _WRITTEN_BY_IT = re.compile(
     re.DOTALL,
 )
 _REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>\s*", re.DOTALL)
-"""It ends before the next one begins, so that a text with many that do not end is searched once."""
+"""The match ends before the next opening tag, so that a text with many unclosed tags is searched only once."""
 _SUBAGENT_CHARS_MAX = 64
 
 
@@ -95,7 +94,8 @@ def _cast(fields: Mapping[str, Any]) -> Cast:
 
 
 def _grows(before: object, after: object) -> bool:
-    """Whether the content of a record has all of an earlier record of the message: it was written while it grew."""
+    """Whether the content of a record contains all of an earlier record of the same message, which was written while it
+    grew."""
     one, two = objects(before), objects(after)
     return 0 < len(one) <= len(two) and all(
         a == b or ({**a, "text": 0} == {**b, "text": 0} and str(b.get("text")).startswith(str(a.get("text"))))
@@ -104,7 +104,7 @@ def _grows(before: object, after: object) -> bool:
 
 
 def _message(record: Record) -> Record | LeftOutBlock | InvalidEvent:
-    """The message of a record; a `LeftOut` for one that nobody said, an error for what is not a record."""
+    """The message of a record; a `LeftOut` if nobody said it; an error if it is not a record."""
     if not isinstance(record.get("type"), str):
         return InvalidEvent("not a record of Claude Code: no object with a type", path="type", rule="unparsable")
     kind, message = record["type"], record.get("message")
@@ -142,7 +142,7 @@ def _part(part: object) -> object:
 
 
 def _extract_typed(text: str) -> str | LeftOutBlock:
-    """What the user typed, of a text in which Claude Code wraps it; a `LeftOut` for a text of its own."""
+    """What the user typed, without the tags that Claude Code adds; a `LeftOut` for a text of Claude Code."""
     if command := _COMMAND.match(text):
         arguments, closed, _ = text.partition("<command-args>")[2].partition("</command-args>")
         return f"{command[1].strip()} {arguments.strip() if closed else ''}".strip()
@@ -157,7 +157,7 @@ def _extract_typed(text: str) -> str | LeftOutBlock:
 
 
 def _subagent(record: dict[str, Any]) -> str | None:
-    """The name of the subagent that a record of a side chain belongs to. Early versions do not say which one it is."""
+    """The name of the subagent of a side chain's record. Early versions do not name the subagent."""
     call = _text(record.get("parent_tool_use_id"))
     if record.get("isSidechain") is not True and call is None:
         return None

@@ -1,13 +1,13 @@
 """Rollouts of Codex: the JSONL files of its sessions, below `~/.codex/sessions`.
 
-A line is `{"timestamp", "type", "payload"}`. The items of the Responses API, of the type `response_item`, are what the
-user, the model and the tools said. `session_meta` names the session and its folder. The lines of the type `event_msg`
-are what the screen showed. Of each kind (messages of the user, messages of the model, reasoning, calls) they are read
-if the rollout has no item: completed items of a turn if there are any, else other events. All other lines are left out
-by their types, and so are instructions that Codex writes in the name of the user or of the developer. Rollouts of 2025
-have the items without an envelope.
+A line is `{"timestamp", "type", "payload"}`. Lines of type `response_item` are items of the Responses API: messages of
+the user and the model, and calls of tools. `session_meta` names the session and its folder. Lines of type `event_msg`
+are what the screen showed; for each category (messages of the user, messages of the model, reasoning, calls) they are
+read only if the rollout has no item of it: completed items of a turn if there are any, else other events. All other
+lines are left out, and so are instructions that Codex writes in the name of the user or of the developer. Rollouts of
+2025 have items without an envelope.
 
-space     that of the folder of the session: "project/home/alice/app"
+space     the space of the session's folder: "project/home/alice/app"
 session   the id of the session
 agent     "codex"
 """
@@ -42,12 +42,12 @@ _INSTRUCTIONS = re.compile(
     r"\s*(?:<(environment_context|user_instructions|permissions instructions|collaboration_mode|turn_aborted|skill"
     r"|INSTRUCTIONS|app-context|skills_instructions)>|# AGENTS\.md instructions )"
 )
-"""How the messages begin that Codex writes itself with the role of the user."""
+"""Beginnings of messages that Codex itself writes in the role of the user."""
 
 
 def _find(found: Sequence[object], _options: Options) -> FoundMessages:
     ranks: dict[str, int] = {}
-    """For each kind of what was said, the first rank of the records that say it."""
+    """For each category, the best rank of the records that have it."""
     for record in objects(found):
         for each in _says(record):
             ranks[_kind(each)] = min(_rank(record), ranks.get(_kind(each), _rank(record)))
@@ -59,7 +59,7 @@ def _find(found: Sequence[object], _options: Options) -> FoundMessages:
 
 
 def _about(record: Record) -> Record:
-    """What a record says of the session: its id, time and folder. Records of 2025 have them without an envelope."""
+    """The session's id, time and folder from a record. Records of 2025 have them without an envelope."""
     meta = record.get("payload") if record.get("type") == "session_meta" else record
     if not isinstance(meta, dict) or (meta is record and "type" in record):
         return {}
@@ -68,7 +68,7 @@ def _about(record: Record) -> Record:
 
 
 def _says(record: Record) -> Sequence[object]:
-    """What a line says: messages, or a call and its result; a `LeftOut` for a line that no event holds."""
+    """The messages of a line, or a call and its result; a `LeftOut` for a line that does not become an event."""
     kind, payload = record.get("type"), record.get("payload")
     if kind == "event_msg":
         return read_messages(_EVENTS, record, {})
@@ -80,7 +80,7 @@ def _says(record: Record) -> Sequence[object]:
 
 
 def _rank(record: Record) -> int:
-    """Items come first, then completed items of a turn, then other events."""
+    """The rank of a record: items come first, then completed items of a turn, then other events."""
     return 0 if record.get("type") != "event_msg" else 1 if _type(record) == "event_msg/item_completed" else 2
 
 

@@ -2,24 +2,24 @@
 
 The mapping of messages to events is `recallog.messages.mapping`, after a `system` text of the conversation. A numeric
 `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its agent. The module
-`conversations` says what identifies a conversation (its name), and which spaces there are.
+`conversations` determines the name of a conversation and its space.
 
-space     the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
+space     the given space, or the space of the person or the project that the file names; else "chat/<name>" for each
           conversation
-session   the conversation's name in a space of many, "1" in a space of its own
-turn      0 until the user speaks, then one more with each message of the user
-at        the message's own time, else one second after the previous event; the first event is at the time at which the
-          conversation began, else at `start`
+session   the conversation's name if its space has several, else "1"
+turn      0 until the user speaks, then incremented by each message of the user
+at        the message's own time, else one second after the previous event; for the first event the time at which the
+          conversation began, else `start`
 id        uuid5 of (space, session, key), where the key is the message's own id; else the id of its tool call or the
           content of the event; a number tells events with the same key apart
 
-A conversation that has grown gives its earlier events with the same ids. Another conversation may have the same name if
-that is a short id, or follows from the beginning. There the key of the user's first message is fixed, and the keys of
-other messages without an id are their positions, so that another conversation under the name is an `IdConflict`.
-Conversations of one space are read in the order of their times if all of them have times.
+The events of a conversation keep their ids when it grows. Another conversation may have the same name if the name is a
+short id or derived from the beginning. In this case the key of the user's first message is fixed, and the keys of other
+messages without an id are their positions, so that another conversation of the same name is an `IdConflict`.
+Conversations of one space are read in the order of their times if all have times.
 
-Of a conversation that an agent writes while it works, the ids of messages with ids of their own do not follow from the
-session, since a copy of the session repeats them; and a call is an event once it has its result.
+If an agent writes the conversation while it works, the ids of messages with their own ids do not depend on the session,
+because a copy of the session repeats them; and a call becomes an event when it has its result.
 """
 
 import json
@@ -50,7 +50,7 @@ class ConversationFile:
     conversations: tuple[FileConversation | InvalidEvent, ...]
     start: datetime
     left_out: tuple[str, ...] = ()
-    """Records of the file that belong to no conversation, by their types."""
+    """Counts of records outside any conversation, by type."""
     subjects: bool = False
     """See `Options`."""
     trust: SourceClass | None = None
@@ -89,12 +89,12 @@ class ConversationFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessages:
-    """What a format finds in the documents of a file."""
+    """The conversations that a format found in the documents of a file."""
 
     conversations: Sequence[FileConversation | InvalidEvent]
     """Numbered from 1 in this order."""
     left_out: Sequence[str] = ()
-    """Records that belong to no conversation, by their types."""
+    """Counts of records outside any conversation, by type."""
 
 
 def reader(
@@ -195,8 +195,8 @@ def _items(conversation: FileConversation, layout: Layout, start: datetime, *, s
 def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
     """The event with these fields, cut if it is too large.
 
-    `arguments` of a tool call are tried as they were written if the ledger refuses them as JSON: a model may write
-    1e999 or a number of 30 digits.
+    If the ledger refuses the `arguments` of a tool call as JSON, they are stored as the original text: a model may
+    write 1e999 or a number of 30 digits.
     """
     item = make_item(number, location, fields)
     payload = fields["payload"]
@@ -214,7 +214,8 @@ def _item(number: int, location: str, fields: dict[str, object], arguments: str 
 
 
 def _drafts(conversation: FileConversation) -> list[Draft | MessageRefusal | Omission]:
-    """The drafts of the messages, between those of the conversation's own `system` and `reward`."""
+    """The drafts of the messages, after the draft of the conversation's `system` text and before that of its
+    `reward`."""
     fields = conversation.fields
     system = fields.get("system")
     before: list[Draft | MessageRefusal | Omission] = []
@@ -237,7 +238,7 @@ def _drafts(conversation: FileConversation) -> list[Draft | MessageRefusal | Omi
 
 
 def _opening(drafts: list[Draft | MessageRefusal | Omission]) -> tuple[int, int]:
-    """The index of the user's first message, and that of the next event, if there are any; else -1."""
+    """The indices of the user's first message and of the event after it; -1 for each that is missing."""
     events = [(index, draft) for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
     first = next((index for index, draft in events if draft.kind == "user.injected"), -1)
     return first, next((index for index, _ in events if index > first >= 0), first)

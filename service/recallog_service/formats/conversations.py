@@ -1,9 +1,9 @@
-"""The conversations of a chat file: which one is which, whose they are, and in which space each belongs.
+"""The conversations of a chat file: the identity, the user and the space of each.
 
-A conversation is identified by its own id (`id`, `conversation_id`, ...), else by a digest of its first user message
-with the time of that message and the person that the conversation names. Its position in the file plays no part. Two
-with the same digest are refused, because they could not be told apart once they grow. Two with the same id are refused
-too, unless one of them is the other with more messages.
+A conversation is identified by its own id (`id`, `conversation_id`, ...), else by a digest of its first user message,
+the time of that message, and the person that the conversation names. Its position in the file is not used. Two
+conversations with the same digest are refused, because they could not be distinguished once they grow. Two with the
+same id are refused too, unless one is a continuation of the other.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _NOBODY = frozenset(
     {"user", "customer", "client", "person", "human", "guest", "anonymous", "anon", "unknown", "default", "system",
      "admin", "me", "you", "none", "null", "nobody", "n/a", "na", "-1", "default_user", "default_user_id"}
 )  # fmt: skip
-"""Values that name no one in particular: conversations that share one can be those of different people."""
+"""Values that do not identify a person: conversations that share one may be from different people."""
 
 _SESSIONS = "each conversation is a session"
 _ID_SHOWN_CHARS_MAX = 60
@@ -48,7 +48,7 @@ _DIGEST_CHARS = 16
 _FOLDER_CHARS_MAX = 120
 _KEYS_WITH_IDS = ("message", "call", "result")
 _UNIQUE_ID_CHARS = 20
-"""A shorter id may be a number, which a conversation of another file has too."""
+"""A shorter id may be a number that another file uses too."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,22 @@ class FileConversation:
     fields: Mapping[str, Any]
     messages: Sequence[object]
     ordinals: Sequence[int] = ()
-    """Those of the messages in the file; absent: from 1."""
+    """Ordinals of the messages in the file; absent: from 1."""
     unit: str = "message"
     """What the ordinals count."""
     cast: Cast = CAST
     home: str | None = None
-    """The space that its format knows for it: that of a project."""
+    """The space that its format determined: the space of a project."""
     grows: bool = False
-    """Whether an agent writes it while it works. Calls may get their results later, and a copy of the session repeats
-    its records with their ids."""
+    """Whether an agent writes it while it works. Then calls may get their results later, and a copy of the session
+    repeats its records with their ids."""
 
     @property
     def numbered(self) -> Iterable[tuple[int, object]]:
         return zip(self.ordinals, self.messages, strict=True) if self.ordinals else enumerate(self.messages, 1)
 
     def spoken_by(self, name: str | None) -> Self:
-        """The conversation with another name for its assistant, and for its subagents; None: as it is."""
+        """The conversation with another name for its assistant and its subagents; None: unchanged."""
         main, _, subagent = self.cast.agent.partition("/")
         if name is None:
             return self
@@ -86,14 +86,14 @@ class FileConversation:
 
     @cached_property
     def own_id(self) -> str | None:
-        """The first of the fields that can be an id; `task_id` and `trial` together are one too."""
+        """The first field that can serve as an id; `task_id` and `trial` together can too."""
         texts = [_text(self.fields.get(name)) for name in _ID_FIELDS]
         task, trial = _text(self.fields.get("task_id")), _text(self.fields.get("trial"))
         return next(filter(None, [*texts, f"{task}-{trial}" if task and trial else ""]), None)
 
     @cached_property
     def name(self) -> str:
-        """What identifies it: a valid name that follows from its id, or from how it begins."""
+        """Its identity: a valid name derived from its id, or from its beginning."""
         if self.own_id is None:
             return self.beginning
         own = self.own_id
@@ -101,14 +101,14 @@ class FileConversation:
 
     @property
     def is_certain(self) -> bool:
-        """Whether no other conversation can have the same name: its id was generated to be unique."""
+        """Whether its name is unique, because its id was generated to be unique."""
         return self.own_id is not None and len(self.own_id) >= _UNIQUE_ID_CHARS
 
     @cached_property
     def beginning(self) -> str:
-        """A digest of the first user message (else of the first message) with its id and time, and of the person.
+        """A digest of the first user message (else of the first message), its id and time, and the person.
 
-        A line that is not JSON is not a message, and neither is what the format leaves out.
+        Lines that are not JSON, and records that the format leaves out, are not messages.
         """
         of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
         readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOutBlock))
@@ -123,13 +123,13 @@ class FileConversation:
 
     @cached_property
     def first_time(self) -> datetime | None:
-        """The first time that is known of it: of a message, else its own."""
+        """Its first known time: of a message, else its own."""
         times = (time_in(each, MESSAGE_TIMES) for each in self.messages if isinstance(each, dict))
         return next((time for time in times if time is not None), self.begins)
 
     @cached_property
     def person(self) -> tuple[str, ...]:
-        """The fields that name its user, as "field=value"; empty if none does."""
+        """The fields that name its user, as "field=value"; empty if there are none."""
         metadata = self.fields.get("metadata")
         sources = [self.fields, metadata if isinstance(metadata, dict) else {}]
         named = ((name, _person(source.get(name))) for source in sources for name in _PERSON_FIELDS)
@@ -142,10 +142,11 @@ class FileConversation:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """In which space each conversation belongs."""
+    """The space of each conversation."""
 
     space: str | None
-    """The one space of all of them, each a session; None: each is in that of its project, or in one of its own."""
+    """The common space of all conversations, each a session; None: each is in the space of its project, or in a
+    separate space."""
     reason: str
     """What was chosen and why: one line for people."""
     is_shared: bool
@@ -159,10 +160,10 @@ class Layout:
 
 
 def layout_of(conversations: Sequence[FileConversation], space: str | None) -> Layout:
-    """The given space for all; else that of each one's project, or one for the person whom the file names; else a space
-    for each conversation.
+    """The given space for all; else the space of each one's project, or one for the person whom the file names; else a
+    separate space for each conversation.
 
-    Conversations of different people share no space unless the caller names it: in one space, everyone sees what each
+    Conversations of different people share a space only if the caller names it: in one space, everyone sees what each
     user said.
     """
     count = len(conversations)
@@ -199,7 +200,7 @@ def _of_projects(homes: set[str | None]) -> str:
 def space_of_project(folder: object) -> str | None:
     """The space of the project in a folder: "project/home/alice/app" for /home/alice/app; None without a folder.
 
-    Different folders have different spaces. A folder whose path cannot be a name, or is long, is named by its digest.
+    Different folders have different spaces. If the path is long or cannot be a name, its digest is used.
     """
     if not isinstance(folder, str) or not folder.strip("/\\. "):
         return None
@@ -209,7 +210,7 @@ def space_of_project(folder: object) -> str | None:
 
 
 def _space_of_person(field_name: str, value: str) -> str:
-    """The kind of person is a part of the name: the customer 17 may not be the user 17."""
+    """The name contains the field, because customer 17 and user 17 may be different people."""
     kind = "user" if field_name.startswith("user") else field_name.partition("_")[0]
     space = f"{kind}/{value}"
     return space if is_plain(space) else f"{kind}/{digest(value)}"
@@ -230,12 +231,12 @@ def alike(conversations: Sequence[FileConversation]) -> dict[int, InvalidEvent]:
 
 
 def is_unique(key: Sequence[str]) -> bool:
-    """Whether the key of a draft has an id that was generated to be unique."""
+    """Whether the key of a draft contains an id that was generated to be unique."""
     return key[0] in _KEYS_WITH_IDS and len(key[1]) >= _UNIQUE_ID_CHARS
 
 
 def _one_that_grew(group: Sequence[FileConversation]) -> bool:
-    """Whether all have an id, and each is the beginning of the next longer one."""
+    """Whether all have an id, and each is a prefix of the next longer one."""
     if any(each.own_id is None for each in group):
         return False
     grown = sorted((each.messages for each in group), key=len)
@@ -255,7 +256,7 @@ def _not_unique(conversation: FileConversation, other: int) -> InvalidEvent:
 
 
 def _person(value: object) -> str:
-    """Whom a field names; "" if it names no one in particular."""
+    """The person that a field names; "" if it does not identify a person."""
     if isinstance(value, dict):
         value = next((value[name] for name in _PERSON_OBJECT_FIELDS if _text(value.get(name))), None)
     text = _text(value).strip()
@@ -272,9 +273,9 @@ def _iso(time: datetime | None) -> str | None:
 
 
 def digest(value: object) -> str:
-    """A short name that follows from `value`."""
+    """A short name derived from `value`."""
     try:
         text = json.dumps(value, sort_keys=True)
     except RecursionError:
-        text = "nested too deeply"  # such a message is refused
+        text = "nested too deeply"  # the message is refused later
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -1,4 +1,4 @@
-"""Cuts the texts of an event that is larger than an event may be."""
+"""Cuts the texts of an event that exceeds the size limit."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +9,10 @@ from recallog_schemas.errors import EventTooLarge, InvalidEvent
 
 
 def cut_to_fit(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """`fields` of an event, with the longest texts of its payload cut so that it can be encoded, and what is missing.
+    """The `fields` of an event with the longest texts of its payload cut to the size limit, and what is missing.
 
-    Texts are cut between characters, as late as the limit of an event allows, and end with a note of how much is
-    missing. A list or an object that is too long is cut as its JSON. Where even that is not enough, `fields` come back
-    unchanged.
+    Texts are cut between characters, as late as the limit allows, and end with a note of how much is missing. A list or
+    an object that is too long is cut as JSON text. If this is not enough, `fields` are returned unchanged.
     """
     payload: Mapping[str, Any] = fields["payload"]
     texts = {name: text for name, value in payload.items() if (text := _as_text(value)) is not None}
@@ -53,5 +52,5 @@ def _encodable(fields: Mapping[str, Any], payload: dict[str, Any]) -> bool:
     except EventTooLarge:
         return False
     except InvalidEvent:
-        return True  # wrong in another way, which a shorter text does not change
+        return True  # another fault, which shorter texts do not mend
     return True

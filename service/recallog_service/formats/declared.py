@@ -1,4 +1,4 @@
-"""Formats that are declared in a file of TOML: no code of their own, but what their records must have and say.
+"""Formats declared in a TOML file instead of code: the structure of their records, and rules for reading them.
 
 A table is a format:
 
@@ -16,20 +16,20 @@ id, time, kind             where a record has the id and the time of its message
 speaker, name              where a record has who spoke, and their name; a second one of a name has the id too
 says                       rules: what a record says
 
-A place is a path of names, as "message.content"; "|" separates places of which the first with a value counts. Of the
-names, "*" is the first value of an object and "~" the first name of it; "=shell" is that text. A rule has a pattern
-(`when`) and says how a record is read that fits it (`as`):
+A place is a path of names, as "message.content"; "|" separates alternatives, of which the first with a value is used.
+In a path, "*" is the first value of an object and "~" its first key; "=shell" is the literal text. A rule has a
+pattern (`when`) and the way to read a record that matches it (`as`):
 
-"user", "assistant", "system", "thought"    said, with `content`
+"user", "assistant", "system", "thought"    a text of this speaker, with `content`
 "call"                                      `tool`, `arguments`, `call`, and `output` if the record has the result
 "result"                                    `call`, `output`
 "message"                                   the record, or its `content`, is a message of a model's API
 "item"                                      the same for an item of OpenAI's Responses
 
-With `each`, the elements of that list are read, beside the fields of the record; the time of an element is its own.
-`failed` is a pattern of results that failed, `media` has places of files, `inline` says that the parts of a text are
-pieces of one line, `within` names the tags around it, and `html` says that it has entities of HTML. A list of places in
-`content` is one line for each.
+With `each`, the elements of that list are read together with the fields of the record; an element's own time has
+priority. `failed` is a pattern of failed results, `media` has the places of files, `inline` joins the parts of a text
+to one line, `within` names the tags around the text, and `html` decodes HTML entities. A list of places in `content`
+gives one line each.
 """
 
 import html
@@ -90,7 +90,7 @@ def find(table: Table, documents: Sequence[object]) -> FoundMessages:
 
 
 def value_at(value: object, place: str) -> Any:
-    """What is at a place; None if nothing is."""
+    """The value at a place; None if there is none."""
     if place.startswith("="):
         return place[1:]
     for path in place.split("|"):
@@ -113,9 +113,9 @@ def _list_at(value: object, place: str) -> list[object] | None:
 
 
 def _names(table: Table, records: Sequence[Record]) -> dict[str, str]:
-    """The name of each speaker of a file; with the speaker's id, if an earlier one has the name.
+    """The name of each speaker of a file; with the speaker's id if an earlier speaker has the same name.
 
-    So a file that grows keeps the names of its beginning.
+    So the names at the beginning of a file do not change when it grows.
     """
     known: dict[str, str] = {}
     for record in records if "speaker" in table else ():
@@ -127,7 +127,7 @@ def _names(table: Table, records: Sequence[Record]) -> dict[str, str]:
 
 
 def read_messages(table: Table, record: Record, names: Mapping[str, str]) -> list[object]:
-    """The messages of a record, as APIs of models have them."""
+    """The messages of a record in the form of model APIs."""
     common = {name: value_at(record, table.get(name, name)) for name in ("id", "time")}
     common = {"id": common["id"], "timestamp": common["time"] or value_at(record, "timestamp")}
     if "speaker" in table:
@@ -151,12 +151,12 @@ def read_messages(table: Table, record: Record, names: Mapping[str, str]) -> lis
 
 
 def _leave_out(record: Record, place: str) -> LeftOutBlock:
-    """A record that no rule fits, under its kind."""
+    """A record that no rule matches, under its kind."""
     return left_out(str(value_at(record, place) or "other_record"))
 
 
 def _together(made: Sequence[object]) -> Iterator[object]:
-    """What one speaker said at one time in one record is one message."""
+    """Merges consecutive messages of one speaker with the same time in one record."""
     keys = ("role", "timestamp")
     for key, group in groupby(made, key=lambda each: [isinstance(each, dict) and each.get(name) for name in keys]):
         messages: list[Any] = list(group)
@@ -215,7 +215,7 @@ _SAID: Mapping[str, Callable[[Table, Record, Record, Record], list[object]]] = {
 
 
 def _content(rule: Table, part: Record, beside: Record) -> Any:
-    """What is said, with the files beside it; of an element of `each` the element."""
+    """The content with its files; for `each`, the content of the element."""
     place = rule.get("content")
     content: Any
     if isinstance(place, list):

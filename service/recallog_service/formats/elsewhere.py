@@ -1,4 +1,5 @@
-"""Formats that packages of their own read: how their files look, so that an error can name the package to install."""
+"""Formats that separate packages read: the structure of their files, so that an error can name the package to
+install."""
 
 import tomllib
 from dataclasses import dataclass
@@ -28,5 +29,5 @@ ELSEWHERE = {
 
 
 def structure_of(name: str) -> Structure:
-    """The structure of a format that a package of ours reads."""
+    """The structure of a format that one of Recallog's packages reads."""
     return ELSEWHERE[name].structure

@@ -1,9 +1,9 @@
-"""Conversations of the requests and responses of a model's API, as logs of its callers have them.
+"""Conversations from logs of requests to a model's API and their responses.
 
-Each request of a chat repeats the messages before it. An exchange whose request begins with all that an earlier
-exchange of the file said continues its conversation, and only the rest is read. Exchanges that name one conversation,
-or the response that they follow, belong together too. The conversation is named by the given id, else by the id of its
-first response.
+Each request of a chat repeats the earlier messages. An exchange whose request begins with all messages of an earlier
+exchange continues that conversation, and only its new messages are read. Exchanges that name the same conversation, or
+the response that they follow, belong together too. The name of a conversation is the given id, else the id of its first
+response.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Exchange:
     response: Sequence[object]
     """Messages; empty if the response is unknown or failed."""
     fields: Mapping[str, Any]
-    """What is known of the conversation: whose it is, its `system` text."""
+    """Known fields of the conversation, such as its user and its `system` text."""
     conversation: str | None = None
     """The given id of the conversation."""
     response_id: str | None = None
@@ -46,7 +46,7 @@ class _Open:
     fields: Mapping[str, Any]
     messages: list[object] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    """Digests of what was said, without configurations and thoughts."""
+    """Digests of the messages, without configurations and thoughts."""
     configured: set[str] = field(default_factory=set)
 
     def add(self, message: object, time: object) -> None:
@@ -101,25 +101,25 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOutBlock]
 
 
 def _find_continued(by_end: Mapping[str, _Open], said: Sequence[str]) -> tuple[_Open | None, int]:
-    """The conversation that a request begins with, and how much of it is known; None and 0 for a new one."""
+    """The conversation that a request continues, and how many of its messages are known; None and 0 for a new one."""
     ends = _rolling(said)
     return next(((by_end[ends[count]], count) for count in range(len(said), 0, -1) if ends[count] in by_end), (None, 0))
 
 
 def _overlap(before: Sequence[str], said: Sequence[str]) -> int:
-    """How much of a request is known: that with which the conversation ends, or all of its own."""
+    """The number of known messages of a request: those that end the conversation, or all of its own."""
     counts = range(min(len(before), len(said)), 0, -1)
     return next((count for count in counts if list(before[-count:]) == list(said[:count])), 0)
 
 
 def _rolling(digests: Sequence[str]) -> list[str]:
-    """The digest of each beginning: of none, of the first, of the first two, ..."""
+    """The digest of each prefix: of length 0, 1, 2, ..."""
     return list(accumulate(digests, lambda end, each: hashlib.sha256((end + each).encode()).hexdigest(), initial=""))
 
 
 def _digest(message: object) -> str:
-    """Of what a message says, and not of how it is written: null fields, ids and annotations play no part. "" if it
-    says nothing that the next request has to repeat: configurations and thoughts."""
+    """A digest of a message's meaning: null fields, ids and annotations are ignored. "" for configurations and
+    thoughts, which the next request need not repeat."""
     if isinstance(message, dict):
         message = {name: value for name, value in message.items() if name not in ("id", "name", *MESSAGE_TIMES)}
     said = [

@@ -1,4 +1,4 @@
-"""The port of ingest formats: how a format recognises a file, and what it makes of one."""
+"""The port of ingest formats: recognising a file, and reading its items."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from recallog_service.formats.structure import Recognition
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller of a reader chooses. A format uses those that concern it."""
+    """Options of the caller. A format uses those that apply to it."""
 
     space: str | None = None
-    """The one space for all conversations; LoCoMo: the prefix of spaces."""
+    """One space for all conversations; for LoCoMo, the prefix of spaces."""
     start: datetime = DEFAULT_START
-    """The time from which missing times count up."""
+    """The time from which missing times are counted."""
     messages_key: str | None = None
-    """The field that has the messages of a conversation; None: the format finds it."""
+    """The field with the messages of a conversation; None: the format finds it."""
     agent: str | None = None
-    """Who the assistant of the conversations is; None: as the format says."""
+    """The agent name of the assistant; None: the format's default."""
     subjects: bool = False
-    """Whether who says something, and is not the assistant, is its `subject`: it can then be erased."""
+    """Whether speakers other than the assistant become the `subject` of their events, so that they can be erased."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidArgument` for a space or an agent that is not a name."""
@@ -42,11 +42,11 @@ class Reading(Protocol):
 
     @property
     def note(self) -> str | None:
-        """What was chosen for this file, for example its spaces, and why: one line for people."""
+        """One line for people: what was chosen for this file, for example its spaces, and why."""
 
     def __iter__(self) -> Iterator[Item]:
-        """One item for each event, and for each part of the file that is not one. Raises `InvalidEvent` for a file in
-        another format."""
+        """One item for each event, and for each part of the file that does not become one. Raises `InvalidEvent` for a
+        file in another format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Format:
     about: str
     """The files, in one line."""
     structure: Recognition
-    """What a file must have. The first format whose structure a file has reads it."""
+    """What a file must contain. A file is read by the first format whose structure matches."""
     read: Callable[[Source, Options], Reading]
     """Raises `InvalidEvent` for a file in another format."""
     keeps: str = ""

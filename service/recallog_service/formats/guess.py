@@ -1,4 +1,4 @@
-"""Says what is wrong with a file that is not in the format that was named, or in none that is known."""
+"""Errors for files that are not in the given format, or not in any known format."""
 
 from importlib import import_module
 from typing import Any

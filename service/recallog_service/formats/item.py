@@ -1,4 +1,4 @@
-"""Items, which every reader yields: an event, or the error that says what is wrong with the input at that position."""
+"""The items that readers yield: an event, or the error at that position of the input."""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from recallog_schemas.invented_times import INVENTED_FROM
 from recallog_schemas.kinds.trust import SourceClass
 
 DEFAULT_START = INVENTED_FROM
-"""Missing times count up from here. A constant and not the clock: the same file must always give the same events."""
+"""Missing times are counted from here. It is a constant, because the same file must always give the same events."""
 
 ID_NAMESPACE = UUID("6f1c2a52-93c7-5b0e-8d0a-7d5f5b1e4c11")
-"""The namespace of ids that readers derive. If it changed, files that were ingested before would be added again."""
+"""The namespace of derived ids. If it changed, files that were ingested before would be added again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Item:
     event: Event | None = None
     error: InvalidEvent | None = None
     left_out: str | None = None
-    """The type of a part of the input that no event holds."""
+    """The type of a part of the input that does not become an event."""
     cut: str | None = None
-    """Where a text of the event was cut to the limit of an event, and how much is missing."""
+    """Where a text of the event was cut to the size limit, and how much is missing."""
     opens: bool = False
-    """Whether the event belongs to the opening of its conversation: all events of an opening are written, or none."""
+    """Whether the event belongs to the opening of its conversation. An opening is written completely or not at all."""
     appended: int | None = None
-    """When the event was first appended to the ledger that was exported, in milliseconds since 1970; 0 if that is not
-    known. None: it is appended for the first time now."""
+    """When the event was first appended to the exported ledger, in milliseconds since 1970; 0: unknown. None: the event
+    does not come from an export."""
     in_sequence: bool = False
-    """Whether the rest of its conversation is refused if the event is."""
+    """Whether a refusal of the event also refuses the rest of its conversation."""
     is_copied: bool = False
     """Whether other files may repeat the event: in another session, or with less or more of its text."""
     trust: SourceClass | None = None
@@ -44,7 +44,7 @@ class Item:
 
 
 def derived_id(space: str, session: str | None, key: object) -> str:
-    """The id of an event without an id in a session; the same in every run.
+    """The id for an event without an id in a session. It is the same in every run.
 
     `key` identifies the event in its session, for example by its ordinal among those without an id.
     """

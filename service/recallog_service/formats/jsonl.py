@@ -1,15 +1,13 @@
 """The reader of JSONL files: one event per line.
 
-The time at which an event was first appended is at the end of a line of an export.
+A line is an event as `recallog export` writes it, as a producer writes it (`id`, `at` and `envelope` may be absent), or
+an event of envelope 0 (`run_id`, `actor`, `created_at`). A line of an export ends with the time at which its event was
+first appended. Absent fields are derived from the file only, so that reading it again gives the same events:
 
-A line is what `recallog export` writes, what a producer writes (`id`, `at` and `envelope` may be absent), or an event
-of envelope 0 (`run_id`, `actor`, `created_at`). Absent fields are derived from the file alone, so that reading it again
-gives the same events:
+id   uuid5 of (space, session, n) for the n-th event without an id in that session
+at   `start` plus n seconds for the n-th event without a time in the file, n from 0
 
-id   uuid5 of (space, session, n) for the n-th event of that session that has none
-at   `start` plus n seconds for the n-th event of the file that has none, n from 0
-
-A refused line that is JSON counts in both, so that later lines have the same ids and times once it is corrected.
+A refused line that is JSON counts in both, so that later lines keep their ids and times when it is corrected.
 """
 
 import json
@@ -31,13 +29,13 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _TIME = re.compile(rb',\s*"appended":\s*(\d{1,18})\s*\}\s*$')
 
-# `codec.decode` limits the size of the line as it is, `codec.parse` the size of the event as it will be written. The
-# two differ by up to a factor of four (1e15 becomes 1000000000000000.0), so long lines go through `codec.parse`.
+# `codec.decode` limits the size of the line, `codec.parse` the size of the event as it will be written. The two
+# differ by up to a factor of four (1e15 becomes 1000000000000000.0), so long lines go through `codec.parse`.
 _DECODED_BYTES_MAX = limits.EVENT_BYTES_MAX // 8
 
 
 def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[Item]:
-    """One item for each line that is not blank; `Item.number` is the line number. Reads lazily, so a pipe works too.
+    """One item for each line that is not blank; `Item.number` is the line number. It reads lazily, so a pipe works too.
 
     Raises `InvalidEvent` if the first line shows that the file is not JSONL of events.
     """
@@ -60,13 +58,13 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
 
 
 def with_time(event: bytes, appended: int) -> bytes:
-    """The line of an event in an export: with the time at which it was first appended; 0 if that is not known."""
+    """The line of an event in an export, with the time at which it was first appended; 0 if unknown."""
     return b'%s,"appended":%d}' % (event[:-1], appended)
 
 
 def without_time(line: bytes) -> tuple[bytes, int | None]:
-    """The event of a line, and the time at which it was first appended, in milliseconds since 1970; 0 if that is not
-    known, and None if the line does not say it."""
+    """The event of a line, and the time at which it was first appended in milliseconds since 1970: 0 if unknown, None
+    if the line has no such time."""
     found = _TIME.search(line)
     return (line, None) if found is None else (line[: found.start()] + b"}", int(found[1]))
 
@@ -74,14 +72,14 @@ def without_time(line: bytes) -> tuple[bytes, int | None]:
 def _event(raw: bytes, absent: "_AbsentFields") -> Event:
     if len(raw) <= _DECODED_BYTES_MAX and b'"envelope"' in raw:
         try:
-            return codec.decode(raw)  # the fast way for complete events, as in an export
+            return codec.decode(raw)  # the fast path for complete events, as in an export
         except InvalidEvent:
             pass
     return codec.parse(absent.fill(raw))
 
 
 class _AbsentFields:
-    """Adds `id` and `at` to lines without them. Counts, for each session, its events without an id."""
+    """Adds `id` and `at` to lines without them. Counts the events without an id per session."""
 
     def __init__(self, start: datetime) -> None:
         self._next_at = start

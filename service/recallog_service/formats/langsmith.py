@@ -1,8 +1,8 @@
 """Runs of LangSmith, as its API and SDK give them: calls of models, with messages of LangChain or of a model's API.
 
-The runs of models are read; chains and tools, which repeat what they say, are counted. If a file has no run of a model,
-the input and the output of its first runs are read. The `thread_id` of the metadata or the trace names the
-conversation; the module `exchanges` says what continues it.
+Runs of models are read. Runs of chains and tools, which repeat their content, are only counted. If a file has no run of
+a model, the input and the output of its first runs are read. The `thread_id` of the metadata, or the trace, names the
+conversation; the module `exchanges` joins the runs of a conversation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def _messages(value: object, places: str, role: str) -> list[dict[str, Any]]:
 
 
 def _message(value: object, role: str) -> dict[str, Any]:
-    """A message with a role, of LangChain's or of an API; a generation and a choice have theirs inside."""
+    """A message with a role, in the form of LangChain or of an API; a generation or a choice contains one."""
     if not isinstance(value, dict):
         return {"role": role, "content": value if isinstance(value, str) else str(value)}
     if isinstance(inner := value.get("message"), dict):

@@ -2,9 +2,9 @@
 
 The messages of a request and its response are attributes (`gen_ai.input.messages`, `gen_ai.output.messages`,
 `gen_ai.system_instructions`), events of the span or log records (`gen_ai.user.message`, `gen_ai.choice`, …), or
-attributes with numbers (`gen_ai.prompt.0.content`). The calls of models are read; spans of agents and tools, which
-repeat them, are counted, unless the file has no others. `gen_ai.conversation.id` or the trace names the conversation;
-the module `exchanges` says what continues it.
+attributes with numbers (`gen_ai.prompt.0.content`). The calls of models are read. Spans of
+agents and tools, which repeat them, are only counted, unless the file has no others. `gen_ai.conversation.id` or the
+trace names the conversation; the module `exchanges` joins the calls of a conversation.
 """
 
 import json
@@ -41,7 +41,7 @@ def _find(found: Sequence[object], _options: Options) -> FoundMessages:
 
 
 def _spans(found: Sequence[object]) -> Iterator[dict[str, Any]]:
-    """The spans, and the log records of each span as one."""
+    """The spans; the log records of a span are combined into one."""
     logs: dict[object, dict[str, Any]] = {}
     for document in objects(found):
         for resource in objects(document.get("resourceSpans")):
@@ -104,7 +104,7 @@ def _messages(value: object) -> list[object]:
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
-    """A message whose calls are parsed, and whose results are parts of it."""
+    """A message with parsed calls, and with results as its parts."""
     has_results = message.get("role") == "tool" and "parts" in message
     calls = _parse_json(message.get("tool_calls"))
     more: dict[str, Any] = {"tool_calls": calls} if isinstance(calls, list) else {}
@@ -123,7 +123,7 @@ def _attributes(place: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """The value of an `AnyValue`."""
+    """The Python value of an `AnyValue` of OTLP."""
     match value:
         case {"kvlistValue": {"values": list(pairs)}}:
             return {str(each.get("key")): _plain(each.get("value")) for each in objects(pairs)}

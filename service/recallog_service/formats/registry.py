@@ -1,6 +1,6 @@
-"""The ingest formats, in the order in which they are tried: the first one whose structure a file has reads it.
+"""The ingest formats, in the order in which they are tried: a file is read by the first one whose structure matches.
 
-Special formats come first: a request of a log has messages too. Formats of installed packages are special ones.
+Specific formats come first, because a logged request has messages too. Formats of installed packages are specific.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _SPECIAL = (
 )
 _GENERAL = (_DECLARED["responses"], chat.FORMAT, text.FORMAT)
 _NEAR = 0.5
-"""The share of a structure that a file must have for its other faults to be worth telling."""
+"""The share of a structure that a file must match before its faults are reported."""
 
 
 @cache
@@ -51,9 +51,9 @@ def find_format(name: str) -> Format:
 
 
 def recognise(sample: Sample) -> Format | None:
-    """The format of a file that begins like this; None if it is unknown.
+    """The format of a file with this beginning; None if it is unknown.
 
-    A file that a package reads which is not installed is unknown: a general format would lose most of it.
+    A file for a package that is not installed is unknown: a general format would lose most of its content.
     """
     if sample.is_blank or (sample.is_list and not sample.documents):
         return chat.FORMAT if sample.is_list else jsonl.FORMAT
@@ -64,7 +64,7 @@ def recognise(sample: Sample) -> Format | None:
 
 
 def format_like(sample: Sample) -> str | None:
-    """The name of the format of a file that begins like this, also of a package that is not installed."""
+    """The name of the format of a file with this beginning, even if its package is not installed."""
     found = recognise(sample) or _elsewhere(sample)
     return found.name if found else None
 
@@ -81,7 +81,7 @@ def format_of(sample: Sample) -> Format:
 
 
 def _nearest(sample: Sample) -> str:
-    """The format that a file resembles most, and what is wrong with it; "" if it resembles none."""
+    """A sentence with the format that a file resembles most and the first difference; "" if it resembles none."""
     near = [(*each.structure.lacks(sample), each.name) for each in (*_GENERAL, *_SPECIAL, *load_installed())]
     share, fault, name = max(near, key=lambda each: each[0])
     return f"it resembles {name}, but {fault}; " if share >= _NEAR else ""

@@ -1,6 +1,6 @@
 """Items of OpenAI's Responses API as messages that `recallog.messages.mapping` reads.
 
-Messages, reasoning, function calls and their outputs are read as they are. A call that the server answers
+Messages, reasoning, function calls and their outputs are converted directly. A call that the server answers
 (web_search_call, code_interpreter_call, mcp_call, ...) becomes a call and its result, named without "_call".
 """
 
@@ -12,7 +12,7 @@ from recallog.messages.blocks import LeftOutBlock
 
 _CALL = "_call"
 _CALLS_OF_CLIENTS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "computer_call", "shell_call"})
-"""Calls that the caller of the API answers: their outputs are items of their own."""
+"""Calls that the caller of the API answers: their outputs are separate items."""
 _OUTPUT = "_call_output"
 _FIELDS_OF_CALLS = ("arguments", "input", "action", "operation", "queries", "query", "code")
 _FIELDS_OF_RESULTS = ("output", "outputs", "results", "result", "status")
@@ -20,7 +20,7 @@ _REASON_CHARS_MAX = 64
 
 
 def messages_of_item(item: Mapping[str, Any]) -> list[object]:
-    """What an item says; a `LeftOut` for an item that no event holds."""
+    """The messages of an item; a `LeftOut` for an item that does not become an event."""
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
         return [{name: value for name, value in item.items() if name != "type"}]
@@ -47,13 +47,13 @@ def messages_of_item(item: Mapping[str, Any]) -> list[object]:
 
 
 def left_out(kind: str) -> LeftOutBlock:
-    """A record that no event holds, by a type that may be any text."""
+    """A left-out record, under a type that may be any text."""
     return LeftOutBlock(kind.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS_MAX])
 
 
 def _outcome(output: object) -> dict[str, Any]:
-    """The text of an output, and whether it failed, where it is an object {"content", "success"}, or the JSON of an
-    object {"output", "metadata"}."""
+    """The text of an output, and whether the call failed. The output may be a text, an object {"content", "success"},
+    or the JSON of an object {"output", "metadata"}."""
     if isinstance(output, str) and output.startswith('{"output"'):
         try:
             output = json.loads(output)

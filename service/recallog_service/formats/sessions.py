@@ -1,6 +1,6 @@
-"""The conversations of a file whose records say what happened, one after the other.
+"""Conversations from files of consecutive records.
 
-The records are the documents of the file (its lines), or each document is a conversation that has a list of them.
+The records are the documents of the file (its lines), or each document is a conversation with a list of records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ _REPEATED = "earlier_record_of_a_message"
 class _Session:
     fields: dict[str, Any]
     said: dict[object, tuple[int, list[object]]] = field(default_factory=dict)
-    """What each record says, with its ordinal. Of several records of one message the last counts, in the place of the
-    first: agents write a message again while it grows."""
+    """The messages of each record, with its ordinal. If several records have the same message, the last one is used, at
+    the position of the first: agents rewrite a message while it grows."""
 
     @property
     def is_conversation(self) -> bool:
@@ -33,7 +33,7 @@ class _Session:
         pairs = [(ordinal, message) for ordinal, said in self.said.values() for message in said]
         messages, ordinals = [message for _, message in pairs], [ordinal for ordinal, _ in pairs]
         home = space_of_project(self.fields.get("cwd"))
-        # A document is written as a whole; lines are added while the agent works.
+        # A document is written at once; lines are added while the agent works.
         return FileConversation(number, self.fields, messages, ordinals, unit, cast, home, grows=unit == "line")
 
 
@@ -47,10 +47,10 @@ def sessions_of(
 ) -> FoundMessages:
     """The sessions of `documents`.
 
-    `says` gives the messages of a record, each with its `id` if it has one, or a `LeftOut`; a `key` tells which records
-    are of one message. `about` says what a record knows of its session: its fields (`id`, `cwd`, `created_at`), of
-    which the first value counts, and as `session` which one it is; a record that does not say so belongs to the session
-    of the record before it. `records` gives the list of records in a document that is a conversation.
+    `says` returns the messages of a record, each with its `id` if it has one, or a `LeftOut`; records with the same
+    `key` have the same message. `about` returns fields of the session (`id`, `cwd`, `created_at`; the first value of
+    each is used), and its identity as `session`; a record without one belongs to the session of the previous record.
+    `records` returns the list of records of a document that is a conversation.
     """
     sessions: dict[object, _Session] = {}
     left: list[str] = []

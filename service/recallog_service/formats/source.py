@@ -1,4 +1,4 @@
-"""The content of a file: its first documents, by which its format is recognised, and all of them."""
+"""The content of a file: the first documents, by which its format is recognised, and all documents."""
 
 import json
 import re
@@ -14,16 +14,16 @@ from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
 
 SAMPLE_LINES = 200
-"""Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
+"""Lines that are read to recognise a format. Transcripts of agents begin with various records."""
 SAMPLE_BYTES = 4 * 1024 * 1024
 
 HALF = "half_of_a_character"
-"""Counted for each half of a surrogate pair, which an agent wrote that cut a text."""
+"""The type under which unpaired surrogates are counted: an agent cut a text inside a surrogate pair."""
 _HALVES = re.compile(rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)")
-"""Escaped characters; the group is half of a surrogate pair."""
+"""Escape sequences; the group matches an unpaired surrogate."""
 
 UNFINISHED = "unfinished_line"
-"""The type of a last line that its writer has not finished. A later reading finds the whole line."""
+"""The type of an unfinished last line. A later run finds the whole line."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -39,11 +39,11 @@ class Sample:
     is_list: bool = False
     """Whether the file is one JSON list."""
     is_blank: bool = False
-    """Whether the file has nothing but white space."""
+    """Whether the file contains only white space."""
 
     @property
     def first_time(self) -> datetime:
-        """The first time of its documents; the last possible one if they have no times."""
+        """The first time in its documents; the latest possible time if they have none."""
         times = (time_in(place, MESSAGE_TIMES) for each in self.objects for place in (each, _inner(each)))
         return next((time for time in times if time is not None), datetime.max.replace(tzinfo=UTC))
 
@@ -66,13 +66,14 @@ class Source:
         self._rest = iter(lines)
         self._head: list[bytes] = []
         self.halves = 0
-        """How many halves of surrogate pairs the documents have; U+FFFD takes the place of each."""
+        """Number of unpaired surrogates in the documents, each replaced by U+FFFD."""
         self.left_out: tuple[str, ...] = ()
-        """What `documents` has left out, by its type."""
+        """Counts of what `documents` has left out, by type."""
 
     @cached_property
     def sample(self) -> Sample:
-        """Reads one line if it is an event, the whole file if it is one JSON document, else the first lines."""
+        """The beginning of the file: one line if it is an event, the whole file if it is one JSON document, else the
+        first lines."""
         first = next(self._read(lambda line: bool(line.strip())), b"").removeprefix(_BYTE_ORDER_MARK)
         if not first.strip():
             return Sample(is_blank=True)
@@ -83,7 +84,7 @@ class Source:
             try:
                 return Sample(tuple(self.documents()[:SAMPLE_LINES]), is_list=first.lstrip().startswith(b"["))
             except InvalidEvent:
-                value = None  # a text may begin with a bracket
+                value = None  # plain text may begin with a bracket
         for _ in self._read(lambda _: len(self._head) >= SAMPLE_LINES or sum(map(len, self._head)) >= SAMPLE_BYTES):
             break
         head = b"".join(self._head).splitlines(keepends=True)[:SAMPLE_LINES]
@@ -97,7 +98,7 @@ class Source:
         return Sample(lines=() if any("\0" in line for line in lines) else tuple(lines))
 
     def lines(self) -> Iterator[bytes]:
-        """All lines, from the first one. Only one reader can read them."""
+        """All lines from the first one. They can be read only once."""
         return chain(self._head, self._rest)
 
     def text(self) -> bytes:
@@ -114,7 +115,7 @@ class Source:
         return found
 
     def mend(self, json_text: bytes) -> bytes:
-        """The text of JSON with U+FFFD in place of each half of a surrogate pair, which is counted."""
+        """The JSON text with U+FFFD in place of unpaired surrogates, which are counted."""
         return _HALVES.sub(self._whole, json_text) if rb"\ud" in json_text.lower() else json_text
 
     def _whole(self, found: re.Match[bytes]) -> bytes:
@@ -122,14 +123,14 @@ class Source:
         return found[0] if found[1] is None else rb"\ufffd"
 
     def documents(self) -> list[object]:
-        """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
+        """The elements of a JSON list, or the one object, or the lines; a line that is not JSON becomes an error.
 
-        A last line that its writer has not finished is left out. Raises `InvalidEvent` for a file that is not JSON.
+        An unfinished last line is left out. Raises `InvalidEvent` for a file that is not JSON.
         """
         return self._documents
 
     def _read(self, enough: Callable[[bytes], bool]) -> Iterator[bytes]:
-        """Read lines into the head; yields each one for which `enough` is true."""
+        """Read lines into the head; yield each line for which `enough` is true."""
         for line in self._rest:
             self._head.append(line)
             if enough(line):
@@ -137,13 +138,13 @@ class Source:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text. Unlike `str.splitlines`, a line may have separators of Unicode in it."""
+    """The lines of a text. Unlike `str.splitlines`, it does not split at Unicode separators."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def documents_of(text: bytes) -> list[object]:
-    """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
+    """The elements of a JSON list, or the one object, or the lines; a line that is not JSON becomes an error.
 
     Raises `InvalidEvent` for a text that is not JSON.
     """
@@ -151,7 +152,7 @@ def documents_of(text: bytes) -> list[object]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         lines = [_line(line) for line in text.removeprefix(_BYTE_ORDER_MARK).splitlines() if line.strip()]
-        # In a JSON document with a syntax error almost no line is JSON by itself; in JSONL with an error most are.
+        # In a JSON document with a syntax error, few lines are JSON by themselves; in JSONL with an error, most are.
         broken = sum(isinstance(line, InvalidEvent) for line in lines)
         if len(lines) < 2 or broken > len(lines) / 2:
             raise InvalidEvent(f"not JSON: {error}", rule="unparsable") from None

@@ -1,15 +1,15 @@
-"""Structures: what a format must find in a file, as patterns of its records.
+"""Structures: what a file of a format must contain, as patterns of its records.
 
-A pattern is what JSON and TOML can say:
+A pattern is a value of JSON or TOML:
 
 "message"                     that text; "tool-*" is a text that begins with "tool-"
-"<text>"                      a text; also <number>, <nonzero>, <list>, <object>, <any> (the field is there), and <none>
-                              (it is null or absent)
+"<text>"                      a text; also <number>, <nonzero>, <list>, <object>, <any> (the field is present), and
+                              <none> (it is null or absent)
 ["user", "human"]             one of several patterns
-{"type": "message", ...}      an object, or the JSON of one in a text, whose fields fit
-{"*": pattern}                a list with an element that fits
-{"?": pattern}                an object with a field that fits
-{"**": pattern}               a value that fits, or has one in it that does, not more than five levels below
+{"type": "message", ...}      an object, or a text with the JSON of one, whose fields match
+{"*": pattern}                a list with an element that matches
+{"?": pattern}                an object with a field that matches
+{"**": pattern}               a value that matches, or contains one that does, at most five levels below
 """
 
 import json
@@ -31,26 +31,26 @@ _SIGNS = (("*", list, "a list"), ("?", dict, "an object"))
 _ABSENT = object()
 _DEPTH_MAX = 5
 _ELEMENTS_MAX = 50
-"""Elements of a list that are looked at. Transcripts of agents begin with records of any kind."""
+"""Elements of a list that are examined. Transcripts of agents begin with various records."""
 
 
 class Recognition(Protocol):
     """How a format recognises a file."""
 
     def fits(self, sample: Sample) -> bool:
-        """Whether a file that begins like this is in the format."""
+        """Whether a file with this beginning is in the format."""
 
     def lacks(self, sample: Sample) -> tuple[float, str]:
-        """How near a file is that is not in the format, from 0 to 1, and what is wrong with it."""
+        """How close a file is to the format, from 0 to 1, and the first difference in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A file is in the format if one of its first documents, or lines, fits one of the patterns."""
+    """A file is in the format if one of its first documents or lines matches one of the patterns."""
 
     patterns: Sequence[object]
     among: int | None = None
-    """How many documents are looked at; None: all of the sample."""
+    """Number of documents that are examined; None: all of the sample."""
 
     def fits(self, sample: Sample) -> bool:
         return any(not faults(self.patterns, each) for each in (*sample.documents, *sample.lines)[: self.among])
@@ -66,7 +66,7 @@ class Structure:
 
 
 def faults(pattern: object, value: object, path: str = "") -> list[str]:
-    """Where `value` differs from `pattern`, in words; empty if it fits."""
+    """Where `value` differs from `pattern`, in words; empty if it matches."""
     if isinstance(pattern, Mapping):
         return _of_object(pattern, value, path)
     if isinstance(pattern, Sequence) and not isinstance(pattern, str):
@@ -115,7 +115,7 @@ def _is_in(value: object, pattern: object, depth: int) -> bool:
 
 
 def _size(pattern: object) -> int:
-    """How many fields a value must have for a pattern."""
+    """The number of fields that a pattern requires."""
     if isinstance(pattern, Mapping):
         return max(1, sum(map(_size, pattern.values())))
     return 0 if pattern == "<none>" else 1

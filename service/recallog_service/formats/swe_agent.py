@@ -1,10 +1,10 @@
 """Trajectories of SWE-agent: `.traj` files, whose messages are read as those of OpenAI.
 
-A file has the messages of the model under `history`, and the steps of the agent under `trajectory`, which are read
-where there is no history. With function calling, messages are those of OpenAI, except that a result names its calls in
-a list. Otherwise an answer of the model has its command under `action`, and the output of the command is the next
-message of the user. A step is an answer and the output of its command in one object. A demonstration, which shows the
-model another run, is left out.
+A file has the messages of the model under `history`, and the steps of the agent under `trajectory`, which are read if
+there is no history. With function calling, messages are those of OpenAI, except that a result names its calls in
+a list. Otherwise an answer of the model has its command under `action`, and the next user message has the output. A
+step is an answer and the output of its command in one object. Demonstrations, which show the model another run, are
+left out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,8 @@ def _conversation(number: int, document: object) -> FileConversation | InvalidEv
 
 
 def _name(messages: Iterable[tuple[int, object]]) -> str:
-    """Runs of one task begin alike: a digest of the task and of the first answer tells most of them apart."""
+    """A digest of the task and the first answer. Runs of one task begin alike; the answer distinguishes most of
+    them."""
     said = {
         role: content_of(message)
         for _, message in reversed(list(messages))

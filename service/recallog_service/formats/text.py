@@ -4,9 +4,9 @@
     Assistant: The baker, nine sacks.               01/05/2024, 10:00 - Alice: Who owes the miller?
     and one of them since May.                      2024-05-01T10:00:05Z Alice: Who owes the miller?
 
-A line without a name continues the message before it. Where the first message has a time, only lines with a time begin
-a message. "Assistant", "AI", "Bot" and the names of well-known assistants are the assistant, "System" is a system text,
-"User", "Human" and "You" are the user; everyone else is a user with that name.
+A line without a name continues the previous message. If the first message has a time, only lines with a time begin a
+message. "Assistant", "AI", "Bot" and the names of well-known assistants are the assistant, "System" is a system text,
+"User", "Human" and "You" are the user; any other name is a user with that name.
 
 Exports of WhatsApp have dates as the phone of the user writes them, in any digits and with words for the halves of a
 day. There every name is that of a person, and may have any characters. Whether the day or the month comes first follows
@@ -33,7 +33,7 @@ _ASSISTANTS = frozenset({"assistant", "ai", "bot", "chatbot", "model", "agent", 
 _USERS = frozenset({"user", "human", "you", "me"})
 _SYSTEMS = frozenset({"system", "developer"})
 _LEVELS = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal", "panic"})
-"""Of a log, whose lines have times too."""
+"""Levels of log lines, which also begin with times."""
 
 _AFTER_NOON = frozenset({"pm", "下午", "晚上", "午後", "오후", "م", "μμ", "ch"})
 _HALF = r"[AaPp]\.?[ \u202f\u00a0]?[Mm]\.?|上午|下午|凌晨|晚上|午前|午後|오전|오후|[صم]|[πμ]\.μ\.|SA|CH"
@@ -54,10 +54,10 @@ _NAME = re.compile(
     r"(?: ?[\[(](?:\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?)[\])])?(?::(?:[ \t]+|$)|\uff1a[ \t]*)"
 )
 _PERSON = re.compile(r"(?P<name>[^:\uff1a\n\"\u201c\u201d\u201e\u00ab\u00bb]{1,80}?) ?(?::(?: |$)|\uff1a)")
-"""What may be before the words of a message in an export of WhatsApp."""
+"""Invisible characters before the text of a message in an export of WhatsApp."""
 _AROUND_A_NAME = "~ \u00a0\u202f\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _OF_THE_PROGRAM = "\u200e"
-"""How a text begins that WhatsApp wrote; one with the note of a file goes on with "<"."""
+"""The beginning of a text that WhatsApp wrote; a note about a file continues with "<"."""
 _NAME_CHARS_MAX = 40
 _SAMPLE_MESSAGES = 4
 
@@ -68,12 +68,12 @@ class _Said:
     name: str
     time: datetime | None
     is_person: bool
-    """Whether the name cannot be that of a role."""
+    """Whether the name is always a person's, and never a role."""
     texts: list[str] = field(default_factory=list)
 
 
 def _read(source: Source, options: Options) -> ConversationFile:
-    """Raises `InvalidEvent` for a file that is not text, or has no message."""
+    """The conversation of a transcript. Raises `InvalidEvent` for a file that is not text or has no message."""
     try:
         lines = lines_of(source.text().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -90,7 +90,7 @@ def _read(source: Source, options: Options) -> ConversationFile:
 
 
 def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]:
-    """The messages, each with the number of its first line, and what is left out."""
+    """The messages and the left-out parts, each with the number of its first line."""
     lines = list(lines)
     month_first = _has_month_first(lines)
     dated = False
@@ -121,8 +121,8 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]
 def _without_notices(
     parts: Iterable[tuple[int, "_Said | LeftOutBlock"]],
 ) -> Iterator[tuple[int, "_Said | LeftOutBlock"]]:
-    """WhatsApp writes notices in the name of a group, who says nothing else; and one, about encryption, as the first
-    message of the other person."""
+    """The parts without notices. WhatsApp writes notices in the name of a group, which has no other messages, and a
+    notice about encryption as the first message of the other person."""
     parts = list(parts)
     said = [part for _, part in parts if isinstance(part, _Said)]
     people = {each.name for each in said if not _is_of_the_program(each)}
@@ -147,7 +147,7 @@ def _message(said: _Said) -> dict[str, object]:
 
 
 def _time(line: str, month_first: bool | None) -> tuple[datetime | None, str, bool]:
-    """The time at the beginning of a line, the rest of the line, and whether it is one of WhatsApp's."""
+    """The time at the beginning of a line, the rest of the line, and whether WhatsApp wrote the line."""
     found = _TIME.match(line)
     if found is None:
         clock = _ONLY_A_CLOCK.match(line)
@@ -160,7 +160,8 @@ def _time(line: str, month_first: bool | None) -> tuple[datetime | None, str, bo
 
 
 def _has_month_first(lines: Iterable[str]) -> bool | None:
-    """Whether dates begin with the month, as the numbers and the order of all lines show; None if they do not."""
+    """Whether dates begin with the month, inferred from the numbers and the order of all lines; None if
+    undetermined."""
     found = [each for line in lines if (each := _TIME.match(line)) and each["one"] and len(each["one"]) < 4]
     dates = [(int(each["three"]), int(each["one"]), int(each["two"])) for each in found]
     if any(one > 12 or two > 12 for _, one, two in dates):
@@ -199,7 +200,7 @@ def _name(text: str, is_person: bool) -> tuple[str | None, str]:
 
 
 class _Transcript:
-    """The structure of a text: messages of names that return, of known roles, or with times."""
+    """The structure of a transcript: messages of recurring names, of known roles, or with times."""
 
     def fits(self, sample: Sample) -> bool:
         return _recognises(sample)
@@ -209,8 +210,8 @@ class _Transcript:
 
 
 def _recognises(sample: Sample) -> bool:
-    """Whether the text begins with a message and has several, of names that return, of known roles, or with times: a
-    configuration or a log is not a transcript."""
+    """Whether the text begins with a message and has several, of recurring names, of known roles, or with times. This
+    excludes configurations and logs."""
     parts = [part for _, part in _without_notices(_parts(sample.lines))]
     said = [part for part in parts if isinstance(part, _Said)]
     first = next(iter(parts), None)

@@ -1,1 +1,1 @@
-"""The HTTP door: an ASGI application whose routes follow from the operations of a memory."""
+"""The HTTP door: an ASGI application with routes derived from the operations of a memory."""

@@ -28,7 +28,7 @@ from recallog_service.http.transport import WAITS, Transport
 from recallog_streams.tracing import Tracing
 
 READY_SECONDS = 2.0
-"""How long `/readyz` waits for the ledger and the views."""
+"""Seconds that `/readyz` waits for the ledger and the views."""
 
 Pages = Callable[[Door, Jobs], Sequence[Endpoint]]
 """Makes the endpoints of pages for people."""
@@ -36,19 +36,19 @@ Pages = Callable[[Door, Jobs], Sequence[Endpoint]]
 
 @dataclass(frozen=True)
 class Mounted:
-    """A further application in the same process, such as MCP, at one path. Its requests have the caller, a `Caller`, in
-    their scope under the name `CALLER`."""
+    """Another application in the same process, such as MCP, at one path. The scope of its requests has the caller, a
+    `Caller`, under the name `CALLER`."""
 
     path: str
     app: ASGIApp
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = field(default=None)
-    """What surrounds its work, if it needs to be started and stopped."""
+    """Its lifespan context, if it needs to be started and stopped."""
 
 
 class Application:
     """The HTTP door of one memory: an ASGI application.
 
-    `close` ends streams and jobs; the memory stays open. A server that is about to wait for its connections calls it.
+    `close` ends streams and jobs, but leaves the memory open. A server calls it before it waits for its connections.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Application:
         pages: Pages | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """`hosts` are the names under which the server answers; all, if it is empty. None: not known yet (see
-        `admit`). `pages` makes the endpoints of a console. With `tracing`, spans belong to the traces of clients."""
+        """`hosts` are the names under which the server answers; empty: any name; None: not known yet (see `admit`).
+        `pages` makes the endpoints of a console. With `tracing`, spans join the traces of clients."""
         self._door = Door(memory, access, limits or Limits())
         self._tails = Tails(memory)
         self._jobs = Jobs(self._door)
@@ -92,7 +92,7 @@ class Application:
         await self._app(scope, receive, send)
 
     def admit(self, hosts: Collection[str]) -> None:
-        """Answer requests from now on, under these names. Until then `/healthz` and `/readyz` alone are answered."""
+        """Answer requests from now on, under these names. Before, only `/healthz` and `/readyz` are answered."""
         self._app.hosts = hosts
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class Application:
                 await self.close()
 
     async def _ready(self, request: Request) -> Response:
-        """200 if the memory can answer all questions. It needs no key, and reads little: it is asked often."""
+        """200 if the memory can answer all questions. It needs no key and reads little, because probes are frequent."""
         if self._app.hosts is None:
             raise StorageUnavailable(WAITS)
         try:
@@ -123,7 +123,7 @@ class Application:
         except TimeoutError:
             raise StorageUnavailable(f"the memory has not answered within {READY_SECONDS:g} seconds") from None
         except RecallogError as error:
-            # What is wrong may name hosts and folders, which is not for everyone who can reach this port.
+            # The message may name hosts and folders, which unauthenticated clients must not see.
             raise StorageUnavailable(f"the memory cannot answer now: {type(error).__name__}") from None
         return Response(b'{"status":"ready"}', media_type=requests.JSON)
 
@@ -135,8 +135,8 @@ class Application:
 
 
 class _Admitted:
-    """An application whose callers were asked who they are. Browsers reach it from pages of the server's own origin:
-    its protocol has requests that any page could send."""
+    """Authenticates the callers of a mounted application. Browsers reach it only from pages of the server's own origin,
+    because its protocol has requests that any page could send."""
 
     def __init__(self, door: Door, app: ASGIApp) -> None:
         self._door = door
@@ -153,8 +153,8 @@ async def _alive(request: Request) -> Response:
 
 
 def _shows(document: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that shows a document. It is made when it is first wanted, in a thread: that takes a second or more,
-    and other requests are answered meanwhile."""
+    """An endpoint that shows a document. The document is built on the first request, in a thread: that takes a second
+    or more, and other requests are answered meanwhile."""
     making, made = asyncio.Lock(), list[bytes]()
 
     async def show(request: Request) -> Response:

@@ -40,12 +40,12 @@ _DROPPED = frozenset({"specversion", "datacontenttype", "dataschema", "data"})
 
 
 def is_binary(headers: Mapping[str, str]) -> bool:
-    """Whether a request has a CloudEvent whose attributes are headers."""
+    """Whether a request contains a CloudEvent in binary mode: attributes are headers."""
     return f"{_HEADER}specversion" in headers
 
 
 def binary(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The fields of the event in a request whose attributes are headers."""
+    """The fields of the event in a request in binary mode."""
     attributes: dict[str, Any] = {
         name.lower().removeprefix(_HEADER): unquote(value)
         for name, value in headers.items()
@@ -72,7 +72,7 @@ def fields(attributes: Any) -> dict[str, Any]:
         if name in _FIELDS:
             found[_FIELDS[name]] = value
         elif name not in _DROPPED:
-            message = f"{name}: unknown attribute; extra data belongs into data"
+            message = f"{name}: unknown attribute; put extra data into data"
             raise InvalidEvent(message, path=name, rule="extra_forbidden")
     for required in ("id", "source", "type"):
         if required not in attributes:

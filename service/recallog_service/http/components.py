@@ -1,5 +1,5 @@
-"""Names for the parts that an OpenAPI document has more than once. In a program that is generated from the document,
-each name is a type; without names, every operation would have types of its own.
+"""Names the repeated parts of an OpenAPI document. Each name becomes a type in a generated client; without names, every
+operation would have types of its own.
 """
 
 import json
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 Schema = dict[str, Any]
 
 _SHORT_CHARS = 100
-"""Parts of fewer characters are not named: the reference would hardly be shorter, and harder to read."""
+"""Shorter parts are not named: a reference would save little and be harder to read."""
 
 
 class _Place(NamedTuple):
-    """Where a field or a parameter is described."""
+    """A place in the document that describes a field or a parameter."""
 
     holder: Any
     key: str | int
@@ -28,7 +28,7 @@ class _Place(NamedTuple):
 
 
 def name_parts(document: Schema) -> Schema:
-    """Name the enumerations, and the fields and parameters that repeat. The document is changed."""
+    """Name the enumerations, and the repeated fields and parameters. Changes the document."""
     components = document["components"]
     schemas, parameters = components["schemas"], components.setdefault("parameters", {})
     fields = [
@@ -49,7 +49,7 @@ def name_parts(document: Schema) -> Schema:
 
 
 def _name_enumerations(places: Iterable[_Place], schemas: dict[str, Schema]) -> None:
-    """Name each enumeration as most of its fields are named. If the name is taken, it begins with that of an owner."""
+    """Name each enumeration after most of its fields. If the name is taken, it is prefixed with an owner's name."""
     alike = defaultdict(list)
     for place in places:
         for schema in _enumerations(place.part):
@@ -80,7 +80,7 @@ def _enumerations(schema: object) -> Iterator[Schema]:
 
 
 def _share(places: Iterable[tuple[str, _Place]], section: str, components: dict[str, Schema]) -> None:
-    """Make a component of each part that repeats. If parts would have the same name, the most frequent one has it."""
+    """Make a component of each repeated part. If several parts have the same name, the most frequent one gets it."""
     alike = defaultdict(list)
     for name, place in places:
         alike[name, json.dumps(place.part, sort_keys=True)].append(place)

@@ -1,4 +1,4 @@
-"""The routes of operations: the arguments of a request, the operation, its answer."""
+"""The routes of operations: from the arguments of a request to the answer."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ from recallog_service.http.door import Door
 from recallog_service.http.jobs import Jobs
 
 _PAST = "as_of"
-"""An argument that selects the past, whose views are computed for one answer and have a name of their own."""
+"""The argument that selects the past. Views of the past are computed for one answer, and their generation is not
+stored."""
 
 
 def endpoints(door: Door, jobs: Jobs) -> Sequence[Endpoint]:
@@ -43,7 +44,7 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
 
 
 def add_warnings(response: Response, told: Sequence[str]) -> Response:
-    """The response, with warnings about probable mistakes in a header."""
+    """The response with warnings about probable mistakes in a header."""
     if told:
         response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
     return response
@@ -52,7 +53,7 @@ def add_warnings(response: Response, told: Sequence[str]) -> Response:
 def add_etag(request: Request, content: bytes) -> Response:
     """A JSON document with its ETag, or 304 if the client has it.
 
-    The tag is a digest of the document, which contains the generation and the checkpoint of the views.
+    The ETag is a digest of the document, which contains the generation and the checkpoint of the views.
     """
     tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}

@@ -1,9 +1,10 @@
-"""Progressive disclosure over HTTP: previews, the neighbours of one, whole texts, and the way to the page of both.
+"""Progressive disclosure over HTTP: previews, the neighbours of a memory, whole texts, and a redirect to their page in
+the console.
 
-These paths begin with `/api/v1/memory`, and take the space and the agent as arguments. They answer what `search`,
-`around`, `entries` and the operations of tiers answer, and differ in what they accept: a number out of range is
-replaced by the nearest one, unknown names are left out of lists, and an argument that cannot be mended is a 400. Each
-caller has 60 reads, 30 statistics and 10 changes a minute.
+These paths begin with `/api/v1/memory`, and take the space and the agent as arguments. They give the answers of
+`search`, `around`, `entries` and the operations of tiers, but are lenient: a number out of range is replaced by the
+nearest allowed one, unknown names in lists are ignored, and only an argument that cannot be corrected is a 400. Each
+caller has 60 reads, 30 statistics and 10 changes per minute.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from recallog_service.http.problems import RequestError
 PREFIX = "/api/v1/memory"
 WHY = "/console/why"
 PER_MINUTE = {"read": 60, "stats": 30, "mutate": 10}
-"""How many requests of each class a caller may send in a minute."""
+"""Requests of each class that a caller may send per minute."""
 NO_EXTERNAL = "no external source is connected to this server"
 _IDS_CHARS_MAX = 2_000
 
@@ -42,7 +43,7 @@ _TEXT = {"type": "string"}
 
 
 def _names(value: object) -> Sequence[str]:
-    """The names in a text, at the commas."""
+    """The names in a text, separated by commas."""
     return list(dict.fromkeys(name.strip() for name in str(value).split(",") if name.strip()))
 
 
@@ -60,25 +61,25 @@ def _ids(value: object) -> Sequence[str]:
 
 
 Agent = Annotated[
-    parameters.OneAgent, Field(description="Name of the agent; may be left out with a key that is one agent's.")
+    parameters.OneAgent, Field(description="Name of the agent; may be left out with a key for one agent.")
 ]
 SomeTiers = Annotated[
     Sequence[Tier] | None,
     PlainValidator(_tiers),
-    Field(description="Only entries of these tiers, with commas between; unknown ones are ignored. Default: all."),
+    Field(description="Only entries of these tiers, separated by commas; unknown ones are ignored. Default: all."),
     WithJsonSchema(_TEXT),
 ]
 Ids = Annotated[
     Sequence[str],
     PlainValidator(_ids),
-    Field(description=f"Ids with commas between; the first {limits.ENTRIES_IDS_MAX} count."),
+    Field(description=f"Ids separated by commas; the first {limits.ENTRIES_IDS_MAX} are used."),
     WithJsonSchema({**_TEXT, "maxLength": _IDS_CHARS_MAX}),
 ]
 
 
 @dataclass(frozen=True)
 class Path:
-    """One path: how it is called, and which operation answers."""
+    """One path: its parameters, and the operation that answers."""
 
     method: Literal["GET", "POST"]
     name: str
@@ -88,7 +89,7 @@ class Path:
 
 
 class Stages:
-    """What the stages take. Each method returns the arguments of its operation."""
+    """The parameters of the stages. Each method returns the arguments of its operation."""
 
     def search_index(
         self,
@@ -99,9 +100,9 @@ class Stages:
         limit: parameters.SearchLimit = limits.SEARCH_HITS,
         tier: SomeTiers = None,
         min_importance: parameters.MinImportance = None,
-        use_hybrid: Annotated[bool, Field(description="Rank entries alone, by meaning and words.")] = False,
+        use_hybrid: Annotated[bool, Field(description="Rank only entries, by meaning and words.")] = False,
         include_external: Annotated[bool, Field(description="Also ask external sources, if there are any.")] = False,
-        external: Annotated[str, Field(description="Names of external sources, with commas between.")] = "",
+        external: Annotated[str, Field(description="Names of external sources, separated by commas.")] = "",
     ) -> dict[str, Any]:
         """Previews of the memories of an agent that match a question, best first."""
         preset = "hybrid" if use_hybrid else None
@@ -186,7 +187,7 @@ class Disclosure:
             raise
 
     async def _view(self, request: Request) -> Response:
-        """The page of the console that shows these stages to people. It asks for a key itself."""
+        """A redirect to the page of the console that shows these stages. The page itself asks for a key."""
         given = requests.query(request)
         named = {name: given.get(name) for name in ("space", "agent", "q")}
         one = given.get("anchor_id") or next(iter(_names(given.get("ids", ""))), None)
@@ -195,6 +196,6 @@ class Disclosure:
 
 
 def _external(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What external sources say: nothing, and why, if they are asked."""
+    """The part of the answer about external sources: empty, with the reason if they were requested."""
     asked = given.get("include_external", "false").lower() in ("true", "1", "yes", "on", "t", "y")
     return {"external": [], "external_reason": NO_EXTERNAL if asked else None}

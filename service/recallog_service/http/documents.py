@@ -1,7 +1,7 @@
 """The documents that describe the HTTP door: OpenAPI 3.1 and AsyncAPI 3.0.
 
-What all servers describe alike is in `documents.json`, which `make generate` writes. The operations, which depend on
-the models that are installed, are added when a server is asked.
+The parts common to all servers are in `documents.json`, which `make generate` writes. Operations depend on the
+installed models, and are added on request.
 """
 
 import json
@@ -34,8 +34,8 @@ def object_of(properties: Mapping[str, Schema], *optional: str) -> Schema:
 
 
 TROUBLE = ("4XX", "5XX")
-"""The ranges of statuses of problems that any endpoint may answer. Each status of its own would be a fifth of the
-document, and a class in each program that is generated from it."""
+"""The status ranges of problems that any endpoint may return. Listing each status would take a fifth of the document,
+and give each generated client a class per status."""
 ALIKE = Path(__file__).with_name("documents.json")
 
 
@@ -56,18 +56,18 @@ def asyncapi() -> Schema:
 
 
 def _alike(name: str) -> Schema:
-    """What a document of any server has."""
+    """The document that all servers have in common."""
     document: Schema = json.loads(ALIKE.read_text(encoding="utf-8"))[name]
     document["info"]["version"] = __version__
     return document
 
 
 class _Inheriting(export.Documented):
-    """The schema of a view refers to those of its bases, instead of repeating their fields."""
+    """Lets the schema of a view refer to the schemas of its bases instead of repeating their fields."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         described, cls = super().model_schema(schema), schema["cls"]
-        described.pop("title", None)  # the name of the definition says it
+        described.pop("title", None)  # the definition already has this name
         bases = [each for each in cls.__bases__ if issubclass(each, View) and _has_own_fields(each)]
         inherited = {name for base in bases for name in base.model_fields} - cls.__annotations__.keys()
         if inherited:
@@ -78,7 +78,8 @@ class _Inheriting(export.Documented):
 
 
 def _has_own_fields(view: type[View]) -> bool:
-    """Whether a view has fields that are the same in each subclass: those of a list have the type of its items."""
+    """Whether a view has fields that are the same in each subclass; the fields of a list depend on the type of its
+    items."""
     return bool(view.model_fields) and not issubclass(view, ListView)
 
 
@@ -103,7 +104,7 @@ class Models:
         return found
 
     def body_of(self, arguments: type[BaseModel], properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
-        """The body of a request: an object with these fields of the arguments, and without others."""
+        """The body of a request: an object with these fields of the arguments, and no others."""
         optional = (name for name in properties if name not in required)
         self._definitions[arguments.__name__] = {**object_of(properties, *optional), "additionalProperties": False}
         return body_of({requests.JSON: {"$ref": REF.format(model=arguments.__name__)}})
@@ -190,7 +191,8 @@ def query_of(models: Models, takes: CheckedMethod, but: Sequence[str] = ()) -> l
 
 
 def _in_query(schema: Schema, *, is_list: bool) -> Schema:
-    """The schema of an argument in a query: without null, which leaving it out says, and without objects."""
+    """The schema of an argument in a query string, without null (the argument is left out instead) and without
+    objects."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") not in ("null", "object")]
     if is_list:
         kinds = [each for each in kinds if each.get("type") == "array"] or kinds

@@ -1,4 +1,4 @@
-"""What all routes share: the memory, who may use it, and limits."""
+"""The shared parts of all routes: the memory, access, and limits."""
 
 import asyncio
 import time
@@ -21,11 +21,11 @@ from recallog_service.http.problems import problem_of
 
 _SCHEME = "bearer "
 RECHECK_SECONDS = 0.5
-"""How long a stream goes on after its key was revoked, at most, while events come."""
+"""Maximum seconds that a stream with events continues after its key was revoked."""
 
 
 TIMED = 120
-"""How many calls of one operation are timed, the newest ones."""
+"""Number of durations kept per operation, of the newest calls."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Limits:
     """The limits of the door."""
 
     body_bytes: int = 8 * 1024 * 1024
-    """Of a request: more than 30 of the largest events."""
+    """Maximum size of a request: room for more than 30 of the largest events."""
     answer_seconds: float = 60.0
-    """How long an operation that is not a job may take."""
+    """Time limit in seconds of an operation that is not a job."""
 
 
 @dataclass(frozen=True)
 class HttpClient:
-    """Who sends a request, and what they may do."""
+    """The sender of a request, and what it may do."""
 
     caller: Caller
     memory: Guarded
 
     @property
     def name(self) -> str:
-        """For rate limits and the log; it is not secret."""
+        """The name in rate limits and the log; it is not secret."""
         return self.caller.name
 
     def check(self, verb: Verb, space: str | None = None, agent: str | None = None) -> None:
@@ -65,20 +65,20 @@ class HttpClient:
 
 @dataclass
 class Door:
-    """The memory that the routes serve, and the access to it."""
+    """The memory that the routes serve, with access control."""
 
     memory: Memory
     access: Access
     limits: Limits = field(default_factory=Limits)
     seconds: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(partial(deque, maxlen=TIMED)))
-    """By operation: how long the last calls took, the newest last."""
+    """Seconds of the last calls of each operation, newest last."""
 
     async def client(self, request: Request) -> HttpClient:
-        """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
+        """The sender of a request. Raises `Unauthorized` and `RateLimited`."""
         return await self.client_with(request, _token(request))
 
     async def client_with(self, request: Request, token: str | None) -> HttpClient:
-        """Who sends a request with this key or token, and counts one call of it."""
+        """The sender of a request with this key or token. Counts one call."""
         found = await self.access.caller(token)
         request.state.client = found.name
         return HttpClient(found, Guarded(self.memory, found.grant))
@@ -88,7 +88,7 @@ class Door:
     ) -> AsyncGenerator[bytes]:
         """The frames of a stream, until the key of its client is revoked or expires, or its grant changes.
 
-        An error ends the stream, with its problem document.
+        An error ends the stream with its problem document.
         """
         try:
             checked = time.monotonic()
@@ -104,7 +104,8 @@ class Door:
             yield sse.make_end(reason, problem=problem_of(client.caller.grant.translate_error(error)))
 
     async def answer(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Any:
-        """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
+        """The answer of an operation within the time limit. Raises its errors, and a retryable error after the
+        limit."""
         began = time.perf_counter()
         async with self.limit_time(read_only=operation.read_only):
             found = await client.memory.call(operation, given)
@@ -113,7 +114,7 @@ class Door:
 
     @asynccontextmanager
     async def limit_time(self, *, read_only: bool) -> AsyncIterator[None]:
-        """The time limit of an answer. Raises a retryable error after it."""
+        """Limit the time of the block. Raises a retryable error after the limit."""
         try:
             async with asyncio.timeout(self.limits.answer_seconds):
                 yield
@@ -121,7 +122,7 @@ class Door:
             message = f"no answer within {self.limits.answer_seconds:g} seconds"
             if read_only:
                 raise StorageUnavailable(f"{message}; try again, or request less") from None
-            raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None
+            raise UnknownOutcome(f"{message}: the write may have happened; send it again with the same ids") from None
 
 
 def _token(request: Request) -> str | None:

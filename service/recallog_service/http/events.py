@@ -1,4 +1,5 @@
-"""The events of a space over HTTP: publish, pages and tails of the ledger, and the stream of what one agent may see."""
+"""The events of a space over HTTP: publishing, pages and tails of the ledger, and a stream of what one agent may
+see."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -28,16 +29,15 @@ from recallog_streams.ledgers.ledger import Batch
 EVENTS = f"{PREFIX}{SPACE}/events"
 STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
 LAST_EVENT_ID = "last-event-id"
-"""The header in which a client that reconnects names the last event that it received."""
+"""The header with the last event that a reconnecting client received."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""The most that a page has, except that its first event may be larger."""
+"""Maximum size of a page; only a larger first event exceeds it."""
 SEEN_ITEMS = 100
-"""How many events of a timeline the stream of an agent reads at once."""
+"""Number of timeline events that the stream of an agent reads at once."""
 
 
 class EventRoutes:
-    """The routes of the events of spaces. They are transport: what they do is to publish, to read the ledger, and to
-    page a timeline."""
+    """The routes of the events of spaces. They only transport: they publish, read the ledger, and page a timeline."""
 
     def __init__(self, door: Door, tails: Tails) -> None:
         self._door = door
@@ -93,8 +93,8 @@ class EventRoutes:
         """The events from `start` on, at most `limit`, oldest first, and the position where the `next` page begins;
         None at the end.
 
-        A page is read from one batch of the ledger: it has fewer events if they are large, and few or none where many
-        records of other spaces are between them.
+        A page is read from one batch of the ledger. It has fewer events if they are large, and few or none if many
+        records of other spaces lie between them.
         """
         admin = self._door.memory.admin
         first = parameters.position(start) or Position(await admin.partition_of(space), 0)
@@ -112,10 +112,10 @@ class EventRoutes:
         return _page(found, None if is_end else Position(batch.partition, batch.next))
 
     async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> None:
-        """The events from `start` on, as they come; without `start`, from now on."""
+        """The events from `start` on, as they are appended; without `start`, from now on."""
 
     async def _stream(self, request: Request) -> Response:
-        """What an agent may see from now on, or after `Last-Event-ID`."""
+        """The events that an agent may see, from now on or after `Last-Event-ID`."""
         client = await self._door.client(request)
         named = requests.in_path(request)
         client.check(Verb.READ, named["space"], named["agent"])
@@ -128,7 +128,7 @@ class EventRoutes:
     async def follow(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
     ) -> None:
-        """The events from `start` on that an agent may see, as they come; without `start`, from now on."""
+        """The events from `start` on that an agent may see, as they are appended; without `start`, from now on."""
 
     async def _follow_seen(
         self, client: HttpClient, named: Mapping[str, str], begin: Position
@@ -157,8 +157,8 @@ class EventRoutes:
     async def _newer(
         self, client: HttpClient, named: Mapping[str, str], begin: Position, after: Position | None
     ) -> AsyncGenerator[TimelinePage]:
-        """The pages of a timeline that have events from `begin` on, the oldest one first, once the views have processed
-        `after`. Two are in memory at most: pages are found from the newest to the oldest, and are then read again."""
+        """The pages of a timeline with events from `begin` on, oldest first, once the views have processed `after`. At
+        most two are in memory: pages are located from the newest to the oldest, and are then read again."""
         newest = page = await self._page_of(client, named, None, after)
         between: list[Position] = []
         while page.older is not None and page.items[0].position > begin:
@@ -176,17 +176,17 @@ class EventRoutes:
         given = {**named, "limit": SEEN_ITEMS, "before": before, "after": after}
         try:
             found: TimelinePage = await client.memory.call(Memory.operations["timeline"], given)
-        except DeadLettered:  # it is in no view; what was before it is in the views
+        except DeadLettered:  # this record is in no view, but earlier ones are
             found = await client.memory.call(Memory.operations["timeline"], {**given, "after": None})
         return found
 
 
 PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (EventRoutes.page, EventRoutes.tail, EventRoutes.follow))
-"""What the routes that read take."""
+"""The parameters of the routes that read."""
 
 
 def _start(request: Request, valid: Mapping[str, Any]) -> Position | None:
-    """Where a stream begins: after the last event that the client has, else at `start`."""
+    """The position at which a stream begins: after the client's last event, else at `start`."""
     last = request.headers.get(LAST_EVENT_ID)
     if last is None:
         return parameters.position(valid.get("start"))
@@ -205,7 +205,7 @@ def _behind(position: Position) -> Position:
 
 
 def _of_single(error: InvalidEvent) -> InvalidEvent:
-    """The error of the only event of a list, in the words of a caller who has sent no list."""
+    """The error of the only event of a list, worded for a caller who sent a single event."""
     first = "0."
     error.path = error.path.removeprefix(first)
     error.args = (str(error).removeprefix(first),)
@@ -213,7 +213,7 @@ def _of_single(error: InvalidEvent) -> InvalidEvent:
 
 
 async def _read_events(request: Request) -> Any:
-    """What the body of a request has, unchecked: a list of events, or a single one."""
+    """The unchecked content of the body: a list of events, or a single event."""
     kind = requests.content_type(request.headers)
     if cloudevents.is_binary(request.headers):
         return cloudevents.binary(request.headers, await requests.body(request, kind))
@@ -228,7 +228,7 @@ async def _read_events(request: Request) -> Any:
 
 
 def _in_space(events: Sequence[Any], space: str) -> Sequence[Any]:
-    """The events with the space of the path. Raises `InvalidEvent` for one that names another space."""
+    """The events with the space of the path. Raises `InvalidEvent` for an event that names another space."""
     found = []
     for index, fields in enumerate(events):
         if isinstance(fields, dict):

@@ -1,4 +1,4 @@
-"""Jobs: long work that goes on after the answer, and how far it is."""
+"""Jobs: long work that continues after the response, and its progress."""
 
 import asyncio
 import json
@@ -21,33 +21,32 @@ from recallog_service.http.problems import problem_of
 from recallog_service.logs import defect
 
 JOBS_KEPT = 100
-"""How many finished jobs are remembered, the newest ones."""
+"""Number of finished jobs that are remembered, newest first."""
 JOBS_RUNNING_MAX = 8
 
 
 class Job(BaseModel):
-    """Work that a caller has begun. It ends with the server; all such work can be begun again."""
+    """Work that a caller has started. It ends with the server; it can always be started again."""
 
     id: str
     operation: str
     """The qualified name of the operation."""
     state: Literal["running", "done", "failed"] = "running"
     done: int = 0
-    """How much is done, in the unit of the operation."""
+    """Work done so far, in the unit of the operation."""
     total: int = 0
-    """How much there is to do; as long as it is not known, as much as is done."""
+    """Total work; equal to `done` while it is unknown."""
     answer: Any = None
-    """The answer of the operation, once it is done."""
+    """The answer of the operation once it has finished; else null."""
     problem: dict[str, Any] | None = None
-    """Why it has failed, as a problem document."""
+    """Why it failed, as a problem document; else null."""
 
 
 class JobsPage(BaseModel):
     """The jobs of one server that a caller may see."""
 
     items: list[Job]
-    """Those that are running, and the last finished ones; the newest first. Each one has its `answer` at its own path:
-    here it is null."""
+    """The running jobs and the last finished ones, newest first. `answer` is null here; the path of a job has it."""
 
 
 class Jobs:
@@ -56,14 +55,14 @@ class Jobs:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._jobs: dict[str, tuple[Job, Caller]] = {}
-        """By id: each job, and who has begun it."""
+        """Each job with its initiator, by id."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
-        """Set and replaced whenever a job has changed."""
+        """Set, and then replaced, whenever a job changes."""
 
     @property
     def running(self) -> int:
-        """How many jobs are running."""
+        """Number of running jobs."""
         return len(self._tasks)
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -74,13 +73,13 @@ class Jobs:
         ]
 
     async def begin(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Response:
-        """Begin an operation: 202 with the job."""
+        """Start an operation as a job: 202 with the job."""
         job = self.start(client, operation, given)
         path = f"{routes.JOBS}/{job.id}"
         return Response(job.model_dump_json(), status_code=202, headers={"Location": path}, media_type=requests.JSON)
 
     def start(self, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> Job:
-        """Begin an operation, once its arguments are checked."""
+        """Check the arguments and start an operation as a job."""
         client.memory.admit(operation, given)
         if self.running >= JOBS_RUNNING_MAX:
             raise RateLimited(f"{self.running} jobs are running; wait until one has ended", retry_after_seconds=5)
@@ -91,11 +90,11 @@ class Jobs:
         return job
 
     def seen_by(self, client: HttpClient) -> list[Job]:
-        """The jobs that a caller may see, the newest first."""
+        """The jobs that a caller may see, newest first."""
         return [job for job, beginner in reversed(self._jobs.values()) if _is_shown_to(client, beginner)]
 
     def find(self, client: HttpClient, job_id: str) -> Job:
-        """The job with an id. Raises `Forbidden` for one that the caller may not see, and for an unknown one."""
+        """The job with an id. Raises `Forbidden` for a job that is unknown or that the caller may not see."""
         job, beginner = self._jobs.get(job_id, (None, None))
         if not _is_shown_to(client, beginner):
             raise Forbidden
@@ -104,7 +103,7 @@ class Jobs:
         return job
 
     async def close(self) -> None:
-        """Cancel what is running."""
+        """Cancel the running jobs."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -141,7 +140,7 @@ class Jobs:
             del self._jobs[old]
 
     async def _list(self, request: Request) -> Response:
-        """The jobs that a caller may see, the newest first."""
+        """The jobs that a caller may see, newest first."""
         seen = self.seen_by(await self._door.client(request))
         items = [job.model_copy(update={"answer": None}) for job in seen]
         return Response(JobsPage(items=items).model_dump_json(), media_type=requests.JSON)
@@ -155,7 +154,7 @@ class Jobs:
         return Response(job.model_dump_json(), media_type=requests.JSON)
 
     async def _progress(self, job: Job) -> AsyncGenerator[bytes]:
-        """The job, whenever it has changed, until it has ended."""
+        """The job after each change, until it has ended."""
         shown = ""
         while True:
             now = job.model_dump_json()
@@ -172,5 +171,5 @@ class Jobs:
 
 
 def _is_shown_to(client: HttpClient, beginner: Caller | None) -> bool:
-    """Whether a client may see the job of a caller: its own, and as an operator of all spaces any."""
+    """Whether a client may see the job of a caller: its own jobs, and all jobs as an operator of all spaces."""
     return client.caller == beginner or client.caller.grant.is_of_operators

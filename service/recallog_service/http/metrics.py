@@ -4,13 +4,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# From an answer out of warm views to one that folds a ledger first.
+# From an answer of warm views to an answer that folds a ledger first.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
 METHODS = frozenset({"GET", "HEAD", "POST"})
-"""The methods that routes take. A client may send any text as a method, and each value of a label is kept for ever."""
+"""The methods of routes. A client may send any text as a method, and each value of a label is kept forever."""
 OTHER = "OTHER"
-"""The label of all other methods, and of every method on a path that no route has."""
+"""The label of all other methods, and of all methods on unknown paths."""
 
 
 class ServerMetrics:
@@ -31,30 +31,30 @@ class ServerMetrics:
         self._now = Gauge("recallog_http_requests_now", "Requests being answered.", registry=self._registry)
         self._streams = Gauge("recallog_http_streams_now", "Event streams that are open.", registry=self._registry)
         self._dropped = Counter(
-            "recallog_http_streams_dropped", "Event streams that slow clients have lost.", registry=self._registry
+            "recallog_http_streams_dropped", "Event streams dropped because of slow clients.", registry=self._registry
         )
         self._jobs = Gauge("recallog_http_jobs_now", "Jobs that are running.", registry=self._registry)
         self._fell_behind = 0
-        """How many streams were dropped because their clients read too slowly."""
+        """Number of streams dropped because their clients read too slowly."""
 
     def begun(self) -> None:
-        """A request has come."""
+        """Count a request that has begun."""
         self._now.inc()
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered. `route` is the template of its path; "" for a path that no route has."""
+        """Count an answered request. `route` is the template of its path; "" for an unknown path."""
         self._now.dec()
         known = method if route and method in METHODS else OTHER
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(known, route).observe(seconds)
 
     def count_stalled(self) -> None:
-        """A stream was dropped because its client did not read."""
+        """Count a stream that was dropped because its client did not read."""
         self._dropped.inc()
 
     def expose(self, streams: int, fell_behind: int, jobs: int) -> bytes:
-        """The metrics in Prometheus' text format. `fell_behind` is how many streams were dropped so far, because their
-        clients were too far behind."""
+        """The metrics in Prometheus' text format. `fell_behind` is the number of streams dropped so far because
+        their clients were too far behind."""
         self._streams.set(streams)
         self._dropped.inc(fell_behind - self._fell_behind)
         self._fell_behind = fell_behind

@@ -1,4 +1,4 @@
-"""Further applications that the server has in the same process, if they are installed."""
+"""Other applications in the process of the server, if they are installed."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ MCP = "/mcp"
 
 
 def list_mounted(memory: Memory) -> Sequence[Mounted]:
-    """The applications that are installed: MCP."""
+    """The installed applications: MCP."""
     try:
         from recallog_service.mcp.transports import HttpTransport
     except ModuleNotFoundError:

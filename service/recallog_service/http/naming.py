@@ -1,7 +1,7 @@
-"""The names by which requests address the server: the headers `Host` and `Origin`, by RFC 3986 and RFC 6454.
+"""The names by which requests address the server: the headers `Host` and `Origin` (RFC 3986, RFC 6454).
 
-A browser sends them, and no page can change them. So they tell a page of the server's own from one of somebody else,
-also where that one has made its name lead to this machine (DNS rebinding).
+A browser sends them, and pages cannot change them. So they distinguish pages of this server from pages of other sites,
+even if the name of another site resolves to this machine (DNS rebinding).
 """
 
 import re
@@ -21,7 +21,7 @@ _AUTHORITY = re.compile(
     rf"(?P<name>{_LABEL}(?:\.{_LABEL})*\.?|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::(?P<port>[0-9]{{1,5}}))?"
 )
 _ENDS_WITH_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
-"""A name that browsers read as an IPv4 address, also in forms such as `127.1` and `0x7f000001`."""
+"""A name that browsers read as an IPv4 address, including forms such as `127.1` and `0x7f000001`."""
 _ORIGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>.*)")
 _OPAQUE = "null"
 _PORTS = {"http": 80, "https": 443}
@@ -53,20 +53,20 @@ class Authority(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What one request says of the name of the server, and of the page that sends it."""
+    """The name of the server in a request, and the origin of the page that sent it."""
 
     host: Authority | None
     """The name of the server; None if the request has none, as HTTP/1.0 allows."""
     has_origin: bool
-    """Whether a page of a browser sends it, and not a program."""
+    """Whether a page in a browser sent it, not a program."""
     scheme: str
     origin: Authority | None
     """The origin of the page; None if there is none, or if it is opaque (`null`)."""
 
     @classmethod
     def of(cls, headers: Sequence[tuple[bytes, bytes]]) -> "Names":
-        """The names in the headers of a request. Raises `RequestError` for what neither a browser nor a program of good
-        will sends."""
+        """The names in the headers of a request. Raises `RequestError` for headers that no browser and no well-behaved
+        program sends."""
         host, origin = _only(headers, b"host"), _only(headers, b"origin")
         named = None if host is None else Authority.parse(host)
         if host is not None and named is None:
@@ -81,7 +81,8 @@ class Names(NamedTuple):
         return cls(named, True, parts["scheme"].lower(), page)
 
     def check_answers(self, names: Collection[str]) -> None:
-        """Raise `RequestError` unless the request uses one of the `names` of this machine, and a page is of one too."""
+        """Raise `RequestError` unless the request, and the page that sent it, use one of the `names` of this
+        machine."""
         if self.host is None or self.host.name not in names:
             message = (
                 "a server that was started without keys answers only under the names of this machine, such as "
@@ -92,14 +93,14 @@ class Names(NamedTuple):
             raise _foreign("a server that was started without keys answers only pages of this machine")
 
     def check_same_origin(self) -> None:
-        """Raise `RequestError` if a page of another origin sends the request. `Host` names that of the server."""
+        """Raise `RequestError` if a page of another origin sent the request. `Host` names the server's origin."""
         if self.has_origin and not self._is_same_origin:
             raise _foreign("this path answers programs, and pages of the server's own origin; see docs/mcp.md")
 
     @property
     def _is_same_origin(self) -> bool:
-        """Whether the page is one of this server. A proxy may have ended TLS: the port of either scheme is the usual
-        one."""
+        """Whether the page belongs to this server. A proxy may have terminated TLS, so the default port of either
+        scheme is accepted."""
         if self.origin is None or self.host is None or self.scheme not in _PORTS:
             return False
         usual = _PORTS[self.scheme]
@@ -114,5 +115,6 @@ def _only(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> str | None:
     """The value of a header; None if there is none. Raises `RequestError` if there are several."""
     found = [value.decode("latin-1") for each, value in headers if each == name]
     if len(found) > 1:
-        raise RequestError(400, f"{name.decode().capitalize()}: is there {len(found)} times", rule=name.decode())
+        message = f"{name.decode().capitalize()}: occurs {len(found)} times; send it once"
+        raise RequestError(400, message, rule=name.decode())
     return found[0] if found else None

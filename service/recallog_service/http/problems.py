@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: `application/problem+json` (RFC 9457), in one form for all routes."""
+"""Errors as HTTP responses: `application/problem+json` (RFC 9457), in one form for all routes."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -48,15 +48,15 @@ _STATUS: Mapping[type[RecallogError], int] = {
     ProjectionError: HTTPStatus.INTERNAL_SERVER_ERROR,
     InvariantViolation: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""By class. All others are 503: they are about the state of a service, such as a full disk, damaged files or the wrong
-address of a model. So are those that a retry can help."""
+"""Statuses by class of error. All others are 503: they concern the state of a service, such as a full disk, damaged
+files or the wrong address of a model. Errors that a retry may solve are 503 too."""
 
 
 _FORBIDDEN = str(Forbidden())
 
 
 class RequestError(InvalidArgument):
-    """What is wrong with a request as a whole: its method, its type, its size. Clients see an `InvalidArgument`."""
+    """An error of the request as a whole: its method, its type, its size. Clients see an `InvalidArgument`."""
 
     def __init__(self, status: int, message: str, *, rule: str, path: str = "") -> None:
         super().__init__(message, path=path, rule=rule)
@@ -64,7 +64,7 @@ class RequestError(InvalidArgument):
 
 
 def status_of(error: RecallogError) -> int:
-    """The status of the answer to a request that raised `error`."""
+    """The status code for `error`."""
     if isinstance(error, RequestError):
         return error.status
     if error.retryable and not isinstance(error, RateLimited):
@@ -89,7 +89,7 @@ def problem_of(error: RecallogError) -> dict[str, Any]:
 
 
 def answer_to(error: RecallogError, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that raised `error`."""
+    """The response for `error`."""
     found = dict(headers or {})
     if isinstance(error, Unauthorized):
         found["WWW-Authenticate"] = "Bearer"

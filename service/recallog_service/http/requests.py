@@ -1,4 +1,4 @@
-"""What requests carry: arguments of operations in the path, the query and the body."""
+"""The content of requests: arguments of operations in the path, the query string and the body."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from recallog_schemas.validation import first_problem
 from recallog_service.http.problems import RequestError
 
 BODY_SECONDS = 30.0
-"""How long a client may take to send a body."""
+"""Seconds that a client may take to send a body."""
 JSON = "application/json"
 
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -23,7 +23,7 @@ _ANY = TypeAdapter(Any)
 
 
 async def arguments(request: Request, route: Route) -> dict[str, Any]:
-    """The arguments of a request for an operation. Raises `InvalidArgument`."""
+    """The arguments for an operation in a request. Raises `InvalidArgument`."""
     given = query(request, route.lists) if route.method == "GET" else await json_object(request)
     named = in_path(request)
     for name in named.keys() & given.keys():
@@ -32,13 +32,13 @@ async def arguments(request: Request, route: Route) -> dict[str, Any]:
 
 
 def in_path(request: Request) -> dict[str, Any]:
-    """The arguments in the path. Bytes that are not text are refused where arguments are validated."""
+    """The arguments in the path. Validation refuses bytes that are not text."""
     return {name: in_nfc(unquote(text, errors="surrogateescape")) for name, text in request.path_params.items()}
 
 
 def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The arguments in the query: all texts of an argument in `lists`, none if that is a single empty one, and the last
-    text of any other."""
+    """The arguments in the query string: for an argument in `lists` all values (an empty list if the only value is
+    empty), for any other the last value."""
     try:
         text = request.scope["query_string"].decode(errors="surrogateescape")
         given = parse_qs(text, keep_blank_values=True, errors="surrogateescape")
@@ -59,7 +59,8 @@ def json_value(data: bytes) -> Any:
 
 
 async def body(request: Request, *types: str) -> bytes:
-    """The body, whose content type must be one of `types`: no web page of another origin can send these unasked."""
+    """The body. Its content type must be one of `types`, which pages of other origins cannot send without
+    permission."""
     if content_type(request.headers) not in types:
         expected = " or ".join(types)
         raise RequestError(415, f"send the header Content-Type: {expected}", rule="content_type")
@@ -78,7 +79,7 @@ def content_type(headers: Mapping[str, str]) -> str:
 
 
 def accepts(request: Request, media_type: str) -> bool:
-    """Whether a client asks for a media type by its name."""
+    """Whether a client explicitly accepts a media type."""
     return media_type in request.headers.get("accept", "")
 
 

@@ -1,4 +1,4 @@
-"""The routes of the application, found by the last name in their paths."""
+"""The routes of the application, indexed by the last name in their paths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class Routes:
-    """An ASGI application that answers as a `Router` of all routes would.
+    """An ASGI application that behaves like a `Router` of all routes.
 
     A router compares a path with one route after the other, which takes longer than most answers if there are a hundred
-    of them. This one looks only at those that end with the name that the path ends with, or with a parameter.
+    routes. This class compares only routes that end with the same name as the path, or with a parameter.
     """
 
     def __init__(self, routes: Sequence[BaseRoute], **settings: Any) -> None:
@@ -29,7 +29,7 @@ class Routes:
 
 
 def _end(route: BaseRoute) -> str | None:
-    """The name that all paths of a route end with; None if they may end with others."""
+    """The name with which all paths of a route end; None if the end varies."""
     name = _last_name(route.path) if isinstance(route, Route) else "{}"
     return None if "{" in name else name
 

@@ -1,4 +1,4 @@
-"""The server process of the HTTP door: uvicorn, which ends event streams before it waits for connections."""
+"""The server process of the HTTP door: uvicorn, extended to end event streams before it waits for connections."""
 
 import asyncio
 import signal
@@ -22,22 +22,23 @@ from recallog_streams.concurrency import cancel_all
 from recallog_streams.tracing import Tracing
 
 CONNECTIONS_MAX = 2_000
-"""More are answered 503 at once."""
+"""Maximum number of connections. Further requests are answered with 503 at once."""
 KEYS_SECONDS = 1.0
-"""How often a server that waits for the store of its keys tries to read them."""
+"""Seconds between attempts to read the keys while their store cannot be reached."""
 SHUTDOWN_SECONDS = 10
-"""How long requests may take to end when the server is told to stop."""
+"""Seconds that requests may take to end when the server stops."""
 
 
 IDLE_SECONDS = 10.0
-"""After one to two times as long a connection is ended that has no request to answer and takes nothing of an answer."""
+"""Seconds. A connection without a request to answer that reads nothing of a response is closed after once to twice this
+time."""
 
 
 class ClientConnection(H11Protocol):
-    """A connection that the application can end at once, and that ends if its client does nothing useful.
+    """A connection that the application can abort, and that is closed if its client is idle.
 
-    Without the latter, clients without a key could hold all connections for ever: with no request at all, with one
-    that comes byte by byte, with a body that nobody waits for, or with an answer that they do not read.
+    Otherwise clients without a key could hold all connections forever: by sending no request, by sending one byte by
+    byte, by sending a body that nobody reads, or by not reading the response.
     """
 
     _look: asyncio.TimerHandle
@@ -52,7 +53,7 @@ class ClientConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self, before: object) -> None:
-        """Look again and again whether the connection has moved on; `before` is how it was."""
+        """Check periodically whether the connection has made progress since `before`."""
         is_idle = self.cycle is None or self.cycle.response_complete
         now = (self.cycle, self.transport.get_write_buffer_size()) if is_idle else None
         if now is not None and now == before:
@@ -62,10 +63,10 @@ class ClientConnection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """A server of one application. SIGTERM and Ctrl-C end it: streams at once, requests within some seconds."""
+    """A server of one application. SIGTERM and Ctrl-C stop it: streams at once, requests within seconds."""
 
     def __init__(self, app: Application, host: str, port: int) -> None:
-        """Port 0 is any free one; `port` says which, once the server has started."""
+        """Port 0 means any free port; `port` is the actual one once the server has started."""
         super().__init__(
             uvicorn.Config(
                 app,
@@ -84,7 +85,7 @@ class Server(uvicorn.Server):
         )
         self._application = app
         self.announce: Callable[[str], None] = lambda url: None
-        """Called with the URL of the server once it can be reached."""
+        """Called with the URL of the server once it accepts connections."""
         self.is_interrupted = False
         """Whether Ctrl-C has ended it."""
 
@@ -95,7 +96,7 @@ class Server(uvicorn.Server):
         return number
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
+        """Listen, and announce the URL."""
         await super().startup(sockets)
         if self.started:
             host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
@@ -104,14 +105,14 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End gracefully; a second Ctrl-C does not wait.
 
-        uvicorn would raise the signal again, which ends the process before the memory is closed.
+        uvicorn would raise the signal again, which would end the process before the memory is closed.
         """
         is_ctrl_c = sig == signal.SIGINT
         self.force_exit = self.should_exit and is_ctrl_c
         self.should_exit, self.is_interrupted = True, self.is_interrupted or is_ctrl_c
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End streams, which would never end by themselves, then wait for requests."""
+        """End the streams, which do not end by themselves, then wait for requests."""
         await self._application.close()
         await super().shutdown(sockets)
 
@@ -128,10 +129,10 @@ async def server_of(
 ) -> AsyncGenerator[Server]:
     """A server of a memory; run it with `serve`.
 
-    If the store of the keys cannot be reached, the server waits for it: until then it answers its probes alone.
+    If the store of the keys cannot be reached, the server waits for it, and meanwhile answers only its probes.
 
-    Raises `SettingsError`, also when the block ends, where callers need no key and others than programs of this machine
-    could be callers.
+    Raises `SettingsError`, also at the end of the block, if callers need no key and clients on other machines could
+    reach the server.
     """
     try:
         try:
@@ -154,7 +155,7 @@ async def server_of(
 
 
 async def _hosts(access: Access, host: str) -> Collection[str]:
-    """The names under which the server answers; all, if it is empty. Raises `StorageUnavailable`."""
+    """The names under which the server answers; empty: any name. Raises `StorageUnavailable`."""
     is_open = await access.is_open()
     if is_open and not is_loopback(host):
         raise SettingsError(
@@ -167,7 +168,7 @@ async def _hosts(access: Access, host: str) -> Collection[str]:
 
 
 async def _wait_for_keys(access: Access, host: str, app: Application, server: Server) -> None:
-    """Let the server answer as soon as its keys can be read. What is wrong then ends it."""
+    """Let the server answer once its keys can be read. Any other error stops it."""
     while True:
         try:
             app.admit(await _hosts(access, host))
@@ -177,12 +178,12 @@ async def _wait_for_keys(access: Access, host: str, app: Application, server: Se
             server.should_exit = True
             raise
         else:
-            logs.event("the keys can be read: the server answers")
+            logs.event("the keys can be read now; the server answers requests")
             return
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine can reach an address."""
+    """Whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

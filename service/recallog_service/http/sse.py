@@ -1,4 +1,4 @@
-"""Event streams over HTTP (`text/event-stream`): frames, and answers that go on until they end with a reason."""
+"""Event streams over HTTP (`text/event-stream`): frames, and responses that end with a reason."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -13,23 +13,23 @@ from recallog_service import logs
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT_SECONDS = 15.0
-"""After this silence a comment is sent, so that proxies keep the connection."""
+"""Seconds of silence after which a comment is sent, so that proxies keep the connection open."""
 HEARTBEAT = b": heartbeat\n\n"
 STALLED_SECONDS = 10.0
-"""How long a client may leave the buffer of its connection full. Then it is dropped."""
+"""Seconds that a client may leave the buffer of its connection full before it is dropped."""
 
 
 class End(StrEnum):
     """Why the server ends a stream."""
 
     SLOW = "slow"
-    """More waited for the client than may wait."""
+    """The client was too slow: its backlog exceeded the limit."""
     STOPPING = "stopping"
     """The server stops."""
     UNAUTHORIZED = "unauthorized"
     """The key was revoked or has expired."""
     ERROR = "error"
-    """Something has failed."""
+    """An error occurred."""
 
 
 def make_frame(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
@@ -41,7 +41,8 @@ def make_frame(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
 
 
 def begun(start: object) -> bytes:
-    """The event `begin`, which says where a stream begins: a client that has no event yet comes back with `start`."""
+    """The event `begin`, with the position at which the stream begins: a client that reconnects before its first event
+    uses it as `start`."""
     return make_frame(msgspec.json.encode({"start": str(start)}), event="begin")
 
 
@@ -51,14 +52,14 @@ def make_end(reason: End, **fields: object) -> bytes:
 
 
 class ClientStalled(Exception):
-    """A client has not read for too long. The connection is aborted: its buffer has no room for a reason."""
+    """A client has not read for too long. The connection is aborted without a reason, because its buffer is full."""
 
 
 class EventStream(Response):
-    """An answer that goes on until its frames end or the client leaves.
+    """A response that lasts until its frames end or the client disconnects.
 
-    Each frame has its own time limit, so that a client that does not read is dropped. There is no buffer here: at most
-    one frame waits.
+    Each frame has its own time limit, so that a client that does not read is dropped. Frames are not buffered here: at
+    most one waits.
     """
 
     media_type = MEDIA_TYPE

@@ -1,4 +1,4 @@
-"""Tails of the ledger: one task a partition reads new records, and hands them to all streams that follow a space."""
+"""Tails of the ledger: one task per partition reads new records, and passes them to all streams that follow a space."""
 
 import asyncio
 import time
@@ -19,31 +19,31 @@ from recallog_service.http import sse
 from recallog_streams.ledgers.ledger import Batch, parts_of
 
 POLL_SECONDS = 0.03
-"""How long to wait before the next look at the ledger's ends, while it grows: a third of what a delivery may take."""
+"""Seconds between two reads of the ledger's ends while it grows: a third of the allowed latency of a delivery."""
 IDLE_SECONDS = 0.1
-"""How long at most, after looks that found nothing new."""
+"""Maximum of these seconds, after reads that found nothing new."""
 RETRY_SECONDS = 1.0
-"""How long to wait after an error of the ledger."""
+"""Seconds to wait after an error of the ledger."""
 BACKLOG_BYTES_MAX = 4 * 1024 * 1024
-"""What may wait for one client: sixteen of the largest events. A client that is farther behind is dropped, and reads
-the rest from the ledger when it comes back."""
+"""Backlog allowed per client: sixteen of the largest events. A client that is farther behind is dropped, and reads the
+rest from the ledger when it reconnects."""
 CHUNK_BYTES = 64 * 1024
-"""How much is sent at once."""
+"""Bytes that are sent at once."""
 PART_BYTES = 512 * 1024
-"""How much of the ledger is handed out before streams have time to send it."""
+"""Bytes of the ledger that are passed on before streams get time to send them."""
 TURN_SECONDS = 0.005
 TURNS_MAX = 50
-"""How often others wait for one stream in a burst, each time for `TURN_SECONDS`. Turns are counted and not seconds: in
-each one, however busy the server is, a client that reads is sent a chunk."""
+"""Number of turns, of `TURN_SECONDS` each, for which others wait for one stream in a burst. Turns are counted rather
+than seconds because in each turn, however busy the server is, a client that reads is sent a chunk."""
 WINDOW_RECORDS = 16
-"""How many records a stream that catches up reads first. It reads more at once as long as they are small."""
+"""Records of the first read of a stream that catches up. Later reads are larger while records are small."""
 WINDOW_BYTES = 256 * 1024
-"""About how much a stream that catches up has in memory: all may come back at once."""
+"""Approximate memory of a stream that catches up; all clients may reconnect at once."""
 
 
 @dataclass(frozen=True)
 class FrameChunk:
-    """Consecutive events of one space, each its offset and its frame. All streams of the space share it."""
+    """Consecutive events of one space as (offset, frame), shared by all streams of the space."""
 
     frames: Sequence[tuple[int, bytes]]
 
@@ -60,19 +60,19 @@ class FrameChunk:
 
 
 class Subscription:
-    """What one stream has not sent yet. It never has more than `BACKLOG_BYTES_MAX`."""
+    """The unsent events of one stream, at most `BACKLOG_BYTES_MAX`."""
 
     def __init__(self, partition: int, space: str) -> None:
         self.partition = partition
         self.space = space
         self.ended: sse.End | None = None
-        """Why nothing more comes; None as long as more may come."""
+        """Why the subscription has ended; None while more events may come."""
         self._chunks: deque[FrameChunk] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
     def offer(self, chunk: FrameChunk) -> None:
-        """Add what comes next, or end the stream as slow if too much waits then."""
+        """Append a chunk, or end the stream as slow if the backlog would be too large."""
         if self.ended:
             return
         self._bytes += len(chunk.data)
@@ -89,11 +89,11 @@ class Subscription:
 
     @property
     def is_half_full(self) -> bool:
-        """Whether half of what may wait does."""
+        """Whether the backlog has reached half of its limit."""
         return self._bytes > BACKLOG_BYTES_MAX // 2
 
     def skip(self, chunk: FrameChunk) -> int:
-        """Forget what waits after `chunk`, for a stream that reads it elsewhere. Returns the offset of the last
+        """Drop the chunks after `chunk`, for a stream that reads them from the ledger. Returns the offset of the last
         event."""
         last = self._chunks[-1] if self._chunks else chunk
         self._chunks.clear()
@@ -101,14 +101,14 @@ class Subscription:
         return last.frames[-1][0]
 
     def end(self, reason: sse.End) -> None:
-        """Drop what waits: the client reads it from the ledger when it comes back."""
+        """Drop the backlog: the client reads it from the ledger when it reconnects."""
         self.ended = reason
         self._chunks.clear()
         self._bytes = 0
         self._changed.set()
 
     async def next(self) -> FrameChunk | None:
-        """What comes next; None after a silence, and at the end."""
+        """The next chunk; None after a silence, and at the end."""
         if not self._chunks and not self.ended:
             self._changed.clear()
             with suppress(TimeoutError):
@@ -131,7 +131,7 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._grown = asyncio.Event()
         self.next = 0
-        """The offset of the next record that is handed out. It is known while streams follow."""
+        """The offset of the next record to pass on. It is valid while streams follow."""
 
     @property
     def streams(self) -> int:
@@ -139,14 +139,14 @@ class Tailer:
         return sum(map(len, self._subscriptions.values()))
 
     def add(self, subscription: Subscription, end: int) -> None:
-        """Hand out records from `next` on: from `end`, the end of the ledger, if nothing follows the partition yet."""
+        """Pass on records from `next` on; if no stream follows the partition yet, from `end`, the end of the ledger."""
         if self._task is None:
             self.next = end
             self._task = asyncio.create_task(self._follow(), name=f"tail of partition {self._partition}")
         self._subscriptions.setdefault(subscription.space, set()).add(subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        """Hand out nothing more to a stream, if it follows."""
+        """Stop passing records to a stream."""
         found = self._subscriptions.get(subscription.space, set())
         found.discard(subscription)
         if not found:
@@ -156,7 +156,7 @@ class Tailer:
             self._task = None
 
     def reach(self, end: int) -> bool:
-        """Read up to `end`, the present end of the ledger; whether there is anything new."""
+        """Read up to `end`, the current end of the ledger. Returns whether there is anything new."""
         if end > self.next:
             self._grown.set()
         return end > self.next
@@ -181,7 +181,8 @@ class Tailer:
                 raise
 
     async def _read(self) -> None:
-        """Hand out what is new, in parts between which streams have time to send: there may be more than may wait."""
+        """Pass on new records in parts, so that streams can send between them: all together may exceed the backlog's
+        limit."""
         waited = Counter[Subscription]()
         records = self._memory.admin.records(Position(self._partition, self.next))
         async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
@@ -195,7 +196,7 @@ class Tailer:
                     self.next = part.next
 
     async def _room(self, waited: Counter[Subscription]) -> None:
-        """Wait until no stream has half of what may wait for it; slow ones, for which others wait, have `TURNS_MAX`."""
+        """Wait until no backlog is half full, but at most `TURNS_MAX` turns for slow streams."""
         await asyncio.sleep(0)
         while held := [each for each in self._following() if each.is_half_full and waited[each] < TURNS_MAX]:
             if any(each.is_empty for each in self._following()):
@@ -218,7 +219,7 @@ class Tailer:
 
 
 class Tails:
-    """The tails of all partitions of a memory. One task asks where the ledger ends, for all of them at once."""
+    """The tails of all partitions of a memory. One task reads the ends of the ledger for all of them."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -226,7 +227,7 @@ class Tails:
         self._watching: asyncio.Task[None] | None = None
         self.is_stopping = False
         self.dropped = 0
-        """How many streams were dropped because their clients were slow."""
+        """Number of streams dropped because their clients were slow."""
 
     @property
     def streams(self) -> int:
@@ -234,27 +235,27 @@ class Tails:
         return sum(each.streams for each in self._tailers.values())
 
     def close(self) -> None:
-        """End all present and later streams with their reason."""
+        """End all current and future streams with the reason that the server stops."""
         self.is_stopping = True
         self._end(sse.End.STOPPING)
 
     async def follow(self, space: str) -> Subscription:
-        """The events of a space that come from now on, until `leave`."""
+        """Subscribe to the events of a space that are appended from now on, until `leave`."""
         return self._subscribe(space, await self.begin(space, None))
 
     def leave(self, subscription: Subscription) -> None:
-        """End the following of a space."""
+        """End a subscription."""
         self._tailer(subscription.partition).remove(subscription)
         if self.streams == 0 and self._watching is not None:
             self._watching.cancel()
             self._watching = None
 
     def count(self, subscription: Subscription) -> None:
-        """Count a stream whose client has learned why it ends. One that does not read it is counted as stalled."""
+        """Count a dropped stream whose client got the reason. A client that does not read is counted as stalled."""
         self.dropped += subscription.ended == sse.End.SLOW
 
     async def begin(self, space: str, start: Position | None) -> Position:
-        """Where a tail begins: at `start`, which is a position of the ledger or its end, or at the present end.
+        """The position at which a tail begins: `start`, up to the end of the ledger, or the current end.
 
         Raises `OutOfRange`.
         """
@@ -269,11 +270,11 @@ class Tails:
         return start
 
     async def frames(self, space: str, begin: Position) -> AsyncGenerator[bytes]:
-        """The events of a space as frames, from `begin` on and as they come, without a gap and without a repeat."""
+        """The events of a space as frames, from `begin` on and then as they are appended, without gaps or repeats."""
         offset, tailer = begin.offset, self._tailer(begin.partition)
         window, last_beat = WINDOW_RECORDS, time.monotonic()
         while True:
-            # What the tailer has handed out before is in the ledger.
+            # What the tailer passed on before this is in the ledger.
             end = (await self._memory.admin.ledger_ends())[begin.partition]
             while offset < end and not self.is_stopping:
                 until = min(end, offset + window)
@@ -283,7 +284,7 @@ class Tails:
                     found += [(at, _frame(batch.partition, at, data)) for at, data in events_of(batch, space)]
                 for chunk in chunks_of(found):
                     yield chunk.data
-                # Many records of other spaces may be between two events of this one.
+                # Many records of other spaces may lie between two events of this space.
                 if not found and time.monotonic() - last_beat > sse.HEARTBEAT_SECONDS:
                     yield sse.HEARTBEAT
                     last_beat = time.monotonic()
@@ -314,7 +315,7 @@ class Tails:
         return subscription
 
     async def _watch(self) -> None:
-        """Tell the partitions that streams follow how far the ledger has grown."""
+        """Pass the ends of the ledger to the tailers of followed partitions."""
         pause_seconds = POLL_SECONDS
         while True:
             try:
@@ -347,7 +348,7 @@ class Tails:
 
 
 def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[FrameChunk]:
-    """Frames in chunks of at most `CHUNK_BYTES`, or of one frame: the server's buffers hold one for each client."""
+    """Frames in chunks of at most `CHUNK_BYTES`, or of one larger frame: the server buffers one chunk per client."""
     some, size = list[tuple[int, bytes]](), 0
     for each in frames:
         if some and size + len(each[1]) > CHUNK_BYTES:
@@ -360,7 +361,7 @@ def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[FrameChunk]:
 
 
 def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
-    """The events of a space in a batch, each its offset and its bytes in the ledger.
+    """The events of a space in a batch, as (offset, bytes in the ledger).
 
     Records that are not events are left out; `dead_letters` shows them.
     """
@@ -371,5 +372,5 @@ def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _frame(partition: int, offset: int, data: bytes) -> bytes:
-    """An event as an event of a stream: its position is the id, and its bytes in the ledger are the data."""
+    """An event as a frame: the id is its position, the data are its bytes in the ledger."""
     return sse.make_frame(data, last_id=str(Position(partition, offset)))

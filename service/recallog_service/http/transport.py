@@ -1,6 +1,6 @@
-"""What happens to every request before and after its route: ids, limits, errors, the log and the metrics.
+"""The layer around all routes: request ids, limits, errors, the log and the metrics.
 
-Pure ASGI: nothing here buffers an answer, so that streams pass through.
+Pure ASGI without buffering of responses, so that streams pass through.
 """
 
 import re
@@ -24,11 +24,11 @@ from recallog_service.http.sse import ClientStalled
 from recallog_streams.tracing import TRACEPARENT, Tracing
 
 ABORT = "recallog.abort"
-"""In the state of a scope: a function that ends the connection at once."""
+"""Key in the state of a scope: a function that aborts the connection."""
 REQUEST_ID = "x-request-id"
 
 PROBES = frozenset({"/healthz", "/readyz"})
-"""The paths that say how the server is."""
+"""The paths of the health checks."""
 WAITS = "the server waits until its keys can be read"
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -36,7 +36,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass
 class _Exchange:
-    """One request and what was answered."""
+    """One request and its response."""
 
     request_id: str
     method: str
@@ -56,13 +56,13 @@ class Transport:
         hosts: Collection[str] | None,
         tracing: Tracing | None = None,
     ) -> None:
-        """With `tracing`, spans belong to the trace that the client names in the header `traceparent`."""
+        """With `tracing`, spans join the trace that the client names in the header `traceparent`."""
         self._app = app
         self._metrics = metrics
         self._body_bytes_max = body_bytes_max
         self.hosts = hosts
-        """The names of this server that requests may use; all, if it is empty. None: not known yet. Until then only the
-        paths of `PROBES` are answered."""
+        """The names of this server that requests may use; empty: any name. None: not known yet; meanwhile only the
+        paths in `PROBES` are answered."""
         self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -157,7 +157,7 @@ class Transport:
 
 
 def answer_to(error: Exception, request_id: str) -> Response:
-    """The answer to a request that raised `error`. One that is not expected is logged as a defect."""
+    """The response for `error`. An unexpected error is logged as a defect."""
     if isinstance(error, RecallogError):
         return problems.answer_to(error)
     if isinstance(error, HTTPException):
@@ -172,7 +172,7 @@ def answer_to(error: Exception, request_id: str) -> Response:
 
 
 async def _abort(scope: Scope, receive: Receive) -> None:
-    """End a connection whose client does not read: closing it would wait until its buffer is empty."""
+    """Abort a connection whose client does not read: closing it would wait until its buffer is empty."""
     scope["state"][ABORT]()
     while (await receive())["type"] != "http.disconnect":
         pass

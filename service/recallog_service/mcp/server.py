@@ -40,7 +40,7 @@ INSTRUCTIONS = (
 
 
 class Holder(NamedTuple):
-    """Whose memory a request is about. None: the key allows several spaces or agents, and none of them was named."""
+    """The space and the agent of a request. None: the key allows several, and the request names none."""
 
     memory: Guarded
     space: str | None
@@ -48,7 +48,7 @@ class Holder(NamedTuple):
 
     @property
     def who(self) -> Mapping[str, str]:
-        """The arguments that no tool takes from a model. Raises `InvalidArgument` if one is None."""
+        """The arguments that the server provides, not the model. Raises `InvalidArgument` if one is None."""
         found = {"space": self.space, "agent": self.agent}
         for name, value in found.items():
             if value is None:
@@ -58,11 +58,11 @@ class Holder(NamedTuple):
 
 
 HolderOf = Callable[[ServerRequestContext[Any, Any]], Holder]
-"""Whose memory the request of a client is about."""
+"""Determines the space and the agent of a request."""
 
 
 def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
-    """The server of memories of the class `facade`."""
+    """An MCP server for memories of the class `facade`."""
     operations = all_operations(facade)
     tools = tools_of(operations)
     listed = {name: _list_tool(tool, operations) for name, tool in tools.items()}
@@ -124,7 +124,7 @@ def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
 
 
 async def _text_of(answer: Callable[[], Awaitable[str]], context: ServerRequestContext[Any, Any]) -> tuple[str, bool]:
-    """The text of an answer, or that of the error, and whether it is an error."""
+    """The text of an answer or of an error, and whether it is an error."""
     try:
         return await answer(), False
     except RecallogError as error:

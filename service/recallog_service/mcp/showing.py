@@ -1,7 +1,7 @@
 """The answers of tools as texts for a model.
 
-Memories are written by many hands. Each is shown with its id, time, author and kind, and indented where it has several
-lines, so that no text of a memory can pass for the words of the tool or for another memory.
+Memories have many authors. Each is shown with its id, time, author and kind, and further lines are indented, so that
+the text of a memory cannot be mistaken for output of the tool or for another memory.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from recallog_schemas.views import (
 from recallog_schemas.views.grouping import group_hits
 
 NOTHING = "No relevant memories found."
-NEAREST = " The nearest ones, which may have nothing to do with it:"
+NEAREST = " The nearest ones, which may be unrelated:"
 ONLY_WORDS = "(Only words were compared: search by meaning is not available now.)"
 
 Given = Mapping[str, Any]
@@ -35,8 +35,8 @@ def text(answer: View, given: Given) -> str:
 
 
 def show_recalled(answer: RecallView, given: Given) -> str:
-    """One line for each memory, best first, those of its stretch of conversation indented below it; weak ones only if
-    there is no other, and marked as weak."""
+    """One line for each memory, best first, with the hits of its group indented below it. Weak hits are shown only if
+    there are no others, and are marked."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
         ("  " if number else "")
@@ -83,7 +83,7 @@ def show_opened(answer: EntriesView, given: Given) -> str:
 
 
 def around(answer: AroundView, given: Given) -> str:
-    """The beginnings of memories in the order in which they happened, `>` before the one that was named."""
+    """The beginnings of memories in ledger order, with `>` before the requested one."""
     return "\n".join(
         f"{'>' if each is answer.anchor else '-'} {_preview(each)}"
         for each in (*answer.before, answer.anchor, *answer.after)

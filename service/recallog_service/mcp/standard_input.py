@@ -1,4 +1,4 @@
-"""The lines of standard input, for a process that has to end while it waits for the next one."""
+"""Reads the lines of standard input in a process that must be able to end while it waits for a line."""
 
 import asyncio
 import os
@@ -10,14 +10,14 @@ from threading import Thread
 _READ_BYTES = 65_536
 
 _ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)|\\.")
-"""The escapes of a JSON text: pairs of surrogates, halves of pairs, and others."""
+"""Escape sequences of a JSON text: surrogate pairs, unpaired surrogates, and others."""
 
 
 async def lines() -> AsyncGenerator[str]:
-    """The lines, each with its end, until standard input is closed. Invalid UTF-8 becomes U+FFFD.
+    """The lines with their line ends, until standard input is closed. Invalid UTF-8 becomes U+FFFD.
 
-    A thread reads them. No thread that waits in a read can be interrupted, so this one does not keep the process alive,
-    and it holds no lock of a file object, which Python could not take at its end.
+    A daemon thread reads them, because a blocking read cannot be interrupted. It does not hold the lock of a file
+    object, which Python needs at exit.
     """
     loop, received = asyncio.get_running_loop(), asyncio.Queue[bytes](1)
     descriptor = sys.stdin.fileno()
@@ -43,6 +43,6 @@ async def lines() -> AsyncGenerator[str]:
 
 
 def _text(line: bytes) -> str:
-    """A line as text. Clients send halves of surrogate pairs where they have cut a text; the SDK's parser drops such a
-    message without an answer."""
+    """A line as text with unpaired surrogates replaced. Clients send them after cutting a text, and the SDK's parser
+    would drop such a message without an answer."""
     return _ESCAPES.sub(lambda found: r"\ufffd" if found["half"] else found[0], line.decode(errors="replace"))

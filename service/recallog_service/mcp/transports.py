@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 ANSWER_SECONDS = 60.0
-"""How long a request over HTTP may take, its body included."""
+"""Time limit in seconds of a request over HTTP, including its body."""
 
 
 async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> None:
-    """Serve one client on standard input and output, until it closes them or ends."""
+    """Serve one client on standard input and output, until the client closes them or ends."""
     holder = Holder(Guarded(memory, grant), space, agent)
     server = server_of(type(memory), lambda context: holder)
-    # The SDK's own reader waits for a line even after a signal to end.
+    # The SDK's own reader keeps waiting for a line after a termination signal.
     received = cast("AsyncFile[str]", standard_input.lines())
     try:
         async with stdio_server(received) as (receiving, sending):
@@ -38,12 +38,12 @@ async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> N
 
 
 class HttpTransport:
-    """An ASGI application for one path of another one, which enters `lifespan`, and puts the caller of each request
-    into its scope (`CALLER`).
+    """An ASGI application for one path of another application, which enters `lifespan` and puts the caller of each
+    request into its scope (`CALLER`).
 
-    The other one checks where requests come from (`Host` and `Origin`). Each request is complete in itself: any process
-    can answer it, and no session outlives a key. The key names the space and the agent; where it allows several, the
-    address does: `/mcp?space=acme/shop&agent=baker`.
+    The outer application checks `Host` and `Origin`. Requests are stateless: any process can answer them, and no
+    session outlives a key. The key determines the space and the agent; if it allows several, the URL does:
+    `/mcp?space=acme/shop&agent=baker`.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -53,18 +53,18 @@ class HttpTransport:
         )
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """What has to be entered before the first request, and exited after the last one; once."""
+        """A context to enter once before the first request, and to exit after the last one."""
         return self._sessions.run()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request. Raises `UnknownOutcome` if that takes too long."""
-        if scope["method"] != "POST":  # there is no stream to open, and no session to end
+        if scope["method"] != "POST":  # the transport is stateless: it has no stream to open and no session to end
             raise HTTPException(405, headers={"Allow": "POST"})
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._sessions.handle_request(scope, receive, send)
         except TimeoutError:
-            raise UnknownOutcome(f"no answer within {ANSWER_SECONDS:g} seconds: it may be written") from None
+            raise UnknownOutcome(f"no answer within {ANSWER_SECONDS:g} seconds: the write may have happened") from None
 
     def _holder(self, context: ServerRequestContext[Any, Any]) -> Holder:
         request = cast("Request", context.request)

@@ -1,7 +1,8 @@
-"""The handler: what a worker does with one message of the queue of triggers.
+"""The handler: processes the messages of the queue of triggers in a worker.
 
-Triggers are answered beside the agent, in lanes: neither a slow model nor a kind with many triggers delays the others,
-and a message that repeats a waiting one costs nothing. What waits is lost with the process, and sent again.
+Triggers are answered concurrently, in one lane per reactor, so that neither a slow model nor a kind with many triggers
+delays the others. A repeat of a waiting message is ignored. Waiting messages are lost with the process, and are sent
+again.
 """
 
 import asyncio
@@ -20,33 +21,33 @@ from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
 TRIES = 5
-"""How often a trigger is tried that ledger or views do not let through. Then it waits until it is sent again."""
+"""Attempts to answer a trigger while the ledger or the views are unavailable. Then it waits until it is sent again."""
 REST_SECONDS = 30.0
-"""How long no trigger of a kind is tried whose model is misconfigured."""
+"""Seconds for which triggers of a kind are not tried after its model was found to be misconfigured."""
 SHOWN_SECONDS = 6 * AGAIN_SECONDS
-"""How long a problem is shown after it was last found. A trigger that stays due is sent again before that; if nothing
-comes, another process has answered it."""
+"""Seconds for which a problem is shown after it was last found. A trigger that stays due is sent again before that;
+otherwise another process has answered it."""
 WAITING_MAX = 10_000
-"""How many triggers of one reactor wait in this process, or are answered. Others are sent again."""
+"""Maximum number of triggers of one reactor that wait in this process or are being answered. Others are sent again."""
 
 ANSWERED = "answered"
 FAILED = "failed"
 """The trigger was closed as failed."""
 LEFT = "left"
-"""It was answered before, or it stays due."""
+"""It was already answered, or it stays due."""
 REPEATED = "repeated"
-"""This process was answering it already."""
+"""This process is already answering it."""
 POSTPONED = "postponed"
-"""It could not be tried, a service was unavailable, or the views are of another version: it will be sent again."""
+"""It could not be tried, a service was unavailable, or the views have another version. It will be sent again."""
 
 OTHER_KIND = "other"
-"""What is observed instead of a kind that no reactor answers: a message may name any text."""
+"""The label for kinds without a reactor: a message may contain any text as its kind."""
 
 _log = logging.getLogger("recallog.reactor")
 
 
 class AnsweringMemory(Protocol):
-    """What a handler needs of a memory."""
+    """The parts of a memory that a handler needs."""
 
     async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
         """See `Memory.answer_due`."""
@@ -56,7 +57,7 @@ class AnsweringMemory(Protocol):
 
 
 Observe = Callable[[str, str, float], None]
-"""Called with (kind of the trigger, outcome, seconds). The kind is one that a reactor answers, or `OTHER_KIND`."""
+"""Called with (kind of the trigger, outcome, seconds). The kind is `OTHER_KIND` if no reactor answers it."""
 
 
 class Handler:
@@ -65,18 +66,18 @@ class Handler:
     def __init__(
         self, memory: AnsweringMemory, stopping: StopSignal, observe: Observe, at_once: int = limits.REACTIONS_AT_ONCE
     ) -> None:
-        """At most `at_once` triggers of each reactor that asks a model are answered at the same time."""
+        """Of each reactor that calls a model, at most `at_once` triggers are answered concurrently."""
         self._lanes = Lanes(self._answer, at_once)
         self._memory = memory
         self._stopping = stopping
         self._observe = observe
         self.replaced = ""
-        """Why the memory has to be opened again, in one sentence; "" if it has not: another ledger is in its place."""
+        """A sentence if another ledger has replaced the opened one, so that the memory must be reopened; else ""."""
         self._answering = 0
         self._rests_until: dict[str, float] = {}
-        """By kind whose model is misconfigured."""
+        """When triggers of a kind are tried again after a misconfigured model, by kind."""
         self._problems: dict[str, tuple[str, float]] = {}
-        """By kind: why its triggers are not answered, and when that was last found."""
+        """Why triggers of a kind are not answered, and when that was last found, by kind."""
 
     @property
     def problems(self) -> list[str]:
@@ -86,7 +87,7 @@ class Handler:
 
     @property
     def failure(self) -> str:
-        """Why no more lanes begin, for example since a client has cancelled itself; "" if they do."""
+        """Why no lane can start, for example because a client has cancelled itself; "" if lanes can start."""
         try:
             self._lanes.check()
         except BaseException as error:  # noqa: BLE001 - whatever it is, the agents begin again
@@ -95,13 +96,13 @@ class Handler:
 
     @property
     def answering(self) -> int:
-        """How many triggers are being answered."""
+        """Number of triggers being answered."""
         return self._answering
 
     def handle(self, message: Doorbell | None) -> None:
-        """Have the trigger of one message answered; None: a message that cannot be decoded.
+        """Answer the trigger of one message; None: a message that cannot be decoded.
 
-        Raises nothing: a message that cannot be handled is not worth an agent.
+        It does not raise: an error would end the agent because of one message.
         """
         parsed = None if message is None else triggers.parse(message.trigger)
         if message is None or parsed is None:
@@ -127,11 +128,11 @@ class Handler:
         self._observe(trigger.kind, outcome, _now() - began)
 
     async def wait_until_settled(self) -> None:
-        """Wait until no trigger waits or is being answered."""
+        """Wait until no trigger is waiting or being answered."""
         await self._lanes.below(1)
 
     async def close(self) -> None:
-        """Drop what waits and cancel what is being answered: it will be sent again."""
+        """Drop waiting triggers and cancel running answers. They will be sent again."""
         await self._lanes.cancel()
 
     async def _outcome(self, kind: str, space: str, agent: str, trigger: str) -> str:
@@ -150,8 +151,9 @@ class Handler:
                 self.replaced = str(error)
                 return POSTPONED
             except (Rebuilding, ViewsTooNew):
-                # During an upgrade the agents of both versions get each message. Those whose code has built the views
-                # answer it, and after the cutover it is sent again.
+                # During an upgrade the agents of both versions get each message. Agents with the code of the active
+                # views
+                # answer it; after the cutover it is sent again.
                 return POSTPONED
             except RecallogError as error:
                 self.report(kind, str(error))

@@ -1,7 +1,7 @@
-"""The publisher: sends what is due in the partitions whose views this process maintains to the queue of triggers.
+"""The publisher: sends the due triggers of the partitions that this process maintains to the queue of triggers.
 
-Only the active generation of a partition is looked at, and only once it is live. So a rebuild triggers nothing, and a
-partition that another worker takes over, or a cutover, has everything that is due sent again.
+It reads only the active generation of a partition, and only when it is live. So a rebuild does not publish triggers,
+and after a cutover or a move of the partition to another worker all due triggers are sent again.
 """
 
 import asyncio
@@ -29,25 +29,25 @@ from recallog_streams.partition_task import TaskState, backoff
 from recallog_streams.stop_signal import StopSignal
 
 LOOK_SECONDS = 0.5
-"""How often partitions that became live are looked for. Commits are looked at as they are made."""
+"""Seconds between two checks for partitions that became live. Commits are processed as they happen."""
 REST_SECONDS = 0.1
 REST_LOOKS = 9
-"""The pause after a look, and how many looks it lasts at least, so that a busy partition is looked at once for several
-commits: a look takes six requests to the store, and one or two for each space that has changed. At 1,000 events per
-second, looks ten times per second took a sixth of a worker's time."""
+"""The pause after reading a partition: seconds, and a minimum in durations of the read, so that a busy partition is
+read once for several commits. A read takes six requests to the store, and one or two for each changed space. At 1,000
+events per second, ten reads per second took a sixth of a worker's time."""
 AGAIN_SECONDS = 10.0
-"""After this time an unanswered trigger is sent again, if its message seems to be lost: no trigger of its kind has been
-answered for as long, or one that was sent half as much later has been. A backlog that agents work on is not sent again.
-The pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
-while agents that had recovered had nothing to do."""
+"""Seconds after which an unanswered trigger is sent again if its message seems to be lost: no trigger of its kind was
+answered for this time, or a trigger sent half this time later was answered. A backlog that agents process is not sent
+again. The pauses do not grow: pauses that had doubled during minutes of faults left triggers open for ten more minutes
+while recovered agents were idle."""
 REPEATS_MAX = 200
-"""How many triggers of a partition are sent again at a time, at most twice a second."""
+"""Number of triggers of a partition that are sent again at a time, at most twice per second."""
 REPEAT_SECONDS = 0.5
 SENT_MAX = 2_000
-"""How many unanswered triggers of each kind in a partition are remembered. Further ones wait in the views until half
-of these are answered; other kinds go past them."""
+"""Number of unanswered triggers of each kind in a partition that are remembered. Further ones wait in the views until
+half of these are answered; other kinds are not delayed."""
 PAGES_AT_ONCE = 32
-"""How many pages of due work a look reads of each kind, so that a backlog does not keep it from the answers."""
+"""Pages of due work that one read takes of each kind, so that a backlog does not delay the processing of answers."""
 
 _CLOSINGS = triggers.all_closings()
 
@@ -55,7 +55,7 @@ _log = logging.getLogger("recallog.triggers")
 
 
 class _Seen(msgspec.Struct):
-    """What the publisher reads of each event."""
+    """The fields of an event that the publisher reads."""
 
     space: str
     agent: str
@@ -83,7 +83,7 @@ class _Answered:
     """The answers to the triggers of one kind."""
 
     newest_at: float
-    """When the newest one that is answered was sent."""
+    """When the newest answered trigger was sent."""
     at: float
     """When the last answer was noticed."""
 
@@ -93,34 +93,34 @@ class _Watched:
     """One live partition."""
 
     life: tuple[str, int]
-    """Its generation, and how often its task has become live."""
+    """Its generation, and the number of times that its task became live."""
     cursor: str | None = None
-    """The key of the last row of `due.now` whose trigger was sent."""
+    """The key of the last row of `due.now` that was processed."""
     more: bool = True
-    """Whether there may be rows after the cursor."""
+    """Whether rows may exist after the cursor."""
     spaces: set[str] | None = None
-    """Where agents may have fallen due by count or time since the last look; None: in all spaces."""
+    """Spaces in which agents may have become due by count or time since the last read; None: all spaces."""
     left: dict[str, str | None] = field(default_factory=dict)
-    """By kind of which too many triggers are unanswered: the key of the row before the first one that was not sent."""
+    """For kinds with too many unanswered triggers: the key of the row before the first unsent one."""
     sent: dict[str, _Sent] = field(default_factory=dict)
-    """By id: the triggers that were sent and are not answered yet, in the order of `look_at`."""
+    """The triggers that were sent and are not answered yet, by id, in the order of `look_at`."""
     of_kind: Counter[str] = field(default_factory=Counter)
-    """How many of them have each kind."""
+    """Their number by kind."""
     answered: dict[str, _Answered] = field(default_factory=dict)
     """By kind."""
     repeats_from: float = 0.0
     """When further triggers may be sent again."""
     closed: set[str] = field(default_factory=set)
-    """Those of them whose answer has passed since the last look."""
+    """Ids of unanswered triggers whose answer was seen since the last read."""
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Remember some triggers no longer."""
+        """Forget some triggers."""
         for id_ in ids:
             if (sent := self.sent.pop(id_, None)) is not None:
                 self.of_kind[sent.kind] -= 1
 
     def note_answers(self, ids: Iterable[str], now: float) -> None:
-        """Remember that some triggers are answered, and forget them."""
+        """Note that some triggers are answered, and forget them."""
         for id_ in ids:
             if (sent := self.sent.get(id_)) is not None:
                 before = self.answered.get(sent.kind)
@@ -128,7 +128,7 @@ class _Watched:
         self.forget(ids)
 
     def seems_lost(self, sent: _Sent, now: float) -> bool:
-        """Whether the message of a trigger has probably reached no agent, or one that has died."""
+        """Whether the message of a trigger probably did not reach an agent, or reached one that has died."""
         answered = self.answered.get(sent.kind)
         if answered is None or answered.at <= now - AGAIN_SECONDS:
             return True
@@ -136,12 +136,12 @@ class _Watched:
 
 
 def _may_close(data: bytes) -> bool:
-    """Whether an event may have a `causation_id`, however JSON writes this name: others close no trigger."""
+    """Whether an event may have a `causation_id`, in any JSON spelling. Other events do not close triggers."""
     return b"causation_id" in data or b"\\u" in data
 
 
 class TriggerPublisher:
-    """Publishes the triggers of one group of views: of the built-in ones, or of a user's projection."""
+    """Publishes the triggers of one group of views: the built-in views, or a user's projection."""
 
     def __init__(
         self,
@@ -152,9 +152,9 @@ class TriggerPublisher:
         *,
         recurring: bool = True,
     ) -> None:
-        """`live` maintains the views that `router` reads; `recurring`: they have plans and reflections too.
+        """`live` maintains the views that `router` reads. With `recurring`, the views also have plans and reflections.
 
-        `published` is called with how many messages were sent, and whether they repeat earlier ones.
+        `published` is called with the number of messages sent, and whether they are repeats.
         """
         self._router = router
         self._recurring = recurring
@@ -177,10 +177,10 @@ class TriggerPublisher:
         }
 
     def _commit(self, batch: Batch) -> None:
-        """The views of a live partition contain `batch`."""
+        """Note that the views of a live partition now contain `batch`."""
         watched = self._watched.get(batch.partition)
         if watched is None:
-            return  # it is looked at as a whole
+            return  # it will be read completely
         keys = batch.keys or repeat(None)
         for (_, data), key in zip(batch.records, keys, strict=False):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -248,13 +248,13 @@ class TriggerPublisher:
             await self._repeat(partition, watched)
         except BaseException as error:
             watched.spaces = None if spaces is None or watched.spaces is None else watched.spaces | spaces
-            # After a cutover or a loss of the views the projector leaves this partition as soon as it notices, too. A
-            # generation of newer code is looked at by workers of that version.
+            # After a cutover or a loss of the views the projector also leaves this partition as soon as it notices. A
+            # generation of newer code is read by workers of that version.
             if not isinstance(error, Rebuilding | ViewsTooNew):
                 raise
 
     async def _settle(self, partition: int, watched: _Watched) -> None:
-        """Forget the triggers that were answered. One whose answer does not count stays, and is sent again later."""
+        """Forget the answered triggers. A trigger whose answer was not accepted stays, and is sent again later."""
         closed, watched.closed = watched.closed, set()
         if not closed:
             return
@@ -267,13 +267,13 @@ class TriggerPublisher:
         watched.note_answers(closed - still_due, self._now())
 
     async def _publish_work(self, partition: int, watched: _Watched) -> None:
-        """Publish the triggers that one event each made due, from the cursor on."""
+        """Publish the triggers that single events made due, from the cursor on."""
         for kind in [kind for kind in watched.left if watched.of_kind[kind] <= SENT_MAX // 2]:
             await self._publish_left(partition, watched, kind)
         for _ in range(PAGES_AT_ONCE):
             if not watched.more:
                 return
-            watched.more = False  # a commit meanwhile sets it again
+            watched.more = False  # before reading: a concurrent commit sets it again
             try:
                 page = await self._router.of_partition(partition, partial(due.work, after=watched.cursor))
                 await self._publish(watched, self._room_for(watched, page.items, watched.cursor))
@@ -286,7 +286,7 @@ class TriggerPublisher:
         self._changed.set()
 
     async def _publish_left(self, partition: int, watched: _Watched, kind: str) -> None:
-        """Publish triggers of a kind that had too many unanswered ones, up to the cursor."""
+        """Publish the remaining triggers of a kind that had too many unanswered ones, up to the cursor."""
         after = watched.left[kind]
         for _ in range(PAGES_AT_ONCE):
             page = await self._router.of_partition(partition, partial(due.work, after=after))
@@ -304,8 +304,8 @@ class TriggerPublisher:
             watched.left[kind] = after = items[-1][0]
 
     def _room_for(self, watched: _Watched, items: Sequence[tuple[str, Work]], after: str | None) -> list[Work]:
-        """The rows, each with its key, that may be sent. Of kinds with too many unanswered triggers, it notes where
-        to read them again: after `after`, or after the last row before them."""
+        """The rows that may be sent. For kinds with too many unanswered triggers, it notes the key from which to read
+        them again: `after`, or the key of the row before the first of them."""
         room = []
         of_kind = Counter[str]()
         for key, row in items:
@@ -330,7 +330,7 @@ class TriggerPublisher:
         if not new:
             return
         now = self._now()
-        # Noted before they are sent: the answer may be committed before the broker has acknowledged the message.
+        # Noted before sending: the answer may be committed before the broker has acknowledged the message.
         for row in new:
             message = Doorbell(row.space, row.agent, row.trigger)
             watched.sent[row.trigger] = _Sent(message, row.kind, now, now + AGAIN_SECONDS, now)
@@ -343,14 +343,14 @@ class TriggerPublisher:
         self._published(len(new), False)
 
     async def _repeat(self, partition: int, watched: _Watched) -> None:
-        """Send again what has stayed unanswered for a while, if the views still show it as due."""
+        """Resend triggers that have been unanswered for a while, if the views still show them as due."""
         now = self._now()
         if now < watched.repeats_from:
             return
         waited = list(islice(takewhile(lambda sent: sent.look_at <= now, watched.sent.values()), REPEATS_MAX))
         for sent in waited:
             sent.look_at = now + AGAIN_SECONDS
-            watched.sent[sent.message.trigger] = watched.sent.pop(sent.message.trigger)  # to the end
+            watched.sent[sent.message.trigger] = watched.sent.pop(sent.message.trigger)  # to the end of the order
         late = [sent for sent in waited if watched.seems_lost(sent, now)]
         if not late:
             return

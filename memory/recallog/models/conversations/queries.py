@@ -48,7 +48,8 @@ async def messages(
         if before is not None:
             end = next((number for number, each in enumerate(found) if each.id == before), None)
             if end is None:
-                raise OutOfRange(f"the conversation has no message {before!r}", path="before")
+                text = f"before: the conversation has no message {before!r}; leave it out to begin at the end"
+                raise OutOfRange(text, path="before")
             found = found[:end]
         return ConversationView(
             **await of_agent(session, snapshot),

@@ -24,9 +24,9 @@ from recallog_streams.ledgers.ledger import Ledger
 _WHY = {
     items.FULL: f"{{namespace}} is full, with {limits.WORKING_BLOCKS_MAX} keys in working memory or "
     f"{items_limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
-    items.UNKNOWN: "there is no item {path}",
+    items.UNKNOWN: "there is no item {path}; list the keys of its namespace, or put it first",
     items.NOT_TEXT: "{path} is not a text, and only a text can be extended; use put",
-    items.NOT_QUEUE: "{path} is not a queue: only a list in a scratchpad can be drained",
+    items.NOT_QUEUE: "{path} is not a queue, and only a list in a scratchpad can be drained; use get",
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }

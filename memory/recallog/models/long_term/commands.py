@@ -50,6 +50,7 @@ _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
 
+_NOT_OWNER = "{agent} owns no entry {id}. List its entries: recallog long-term list"
 _WHY = {
     tables.PINS: f"{{agent}} has pinned {long_term_limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. "
     "Give one of "
@@ -57,13 +58,13 @@ _WHY = {
     tables.EQUAL: "the entry {twin} of {owner} has this text already; change, archive or retract that one first",
     tables.TOO_LARGE: "the entry would become too large; keep it in parts",
     tables.OWN: "the entry belongs to {owner} already",
-    tables.UNKNOWN: "{agent} owns no entry {id}",
-    tables.NOT_OWNER: "{agent} owns no entry {id}",
+    tables.UNKNOWN: _NOT_OWNER,
+    tables.NOT_OWNER: _NOT_OWNER,
     tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
     tables.ARCHIVED: "the entry {id} is archived; restore it first, or retain a new one",
     tables.ERASED: "the entry {id} is erased; retain a new one",
-    tables.DUPLICATE: "{id} is not an entry: another entry has its text",
-    tables.REFUSED: "{id} is not an entry: it was refused",
+    tables.DUPLICATE: "{id} is not an entry: another entry has its text. Find that one: recallog long-term list",
+    tables.REFUSED: "{id} is not an entry: it was refused. List the entries: recallog long-term list",
     tables.SOURCE_ERASED: "the entry {id} was made from one that is erased; retain a new one without it",
     tables.DEPENDENTS: "a source of {id} has the maximum number of dependents; forget or retract one of them first",
 }

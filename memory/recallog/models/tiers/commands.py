@@ -35,8 +35,8 @@ JUDGE = Judge(projection.TiersProjection, tables.MOVES)
 
 _NO_TIER, _SAME_TIER = "no_tier", "same_tier"
 _WHY = {
-    entries.UNKNOWN: "{agent} may read no live entry {id}",
-    _NO_TIER: "{id} carries no tier, and does not age; give it one with tiers.change first",
+    entries.UNKNOWN: "{agent} may read no live entry {id}. List its entries: recallog long-term list",
+    _NO_TIER: "{id} has no tier, and does not age. Give it one first: recallog tiers change",
 }
 
 

@@ -1,4 +1,4 @@
-"""An agent through time: what it remembered at a moment, and what differs between two moments."""
+"""An agent over time: what it remembered at a moment, and what differs between two moments."""
 
 import asyncio
 import re
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 NOW = "now"
 TICKS = 60
-"""How many events on each side of a moment are ticks."""
+"""Number of ticks on each side of a moment."""
 AROUND_LINES = 2
-"""How many equal lines are shown before and after lines that differ."""
+"""Number of equal lines shown before and after lines that differ."""
 PREPARED_RECORDS_MAX = 200_000
-"""In a ledger with more records the past is folded when it is first asked for: it takes seconds."""
+"""If the ledger has more records, the past is folded on demand only, because that takes seconds."""
 WINDOW = Panel("Window", Place.AGENT, "episodic", "window.html")
 OF_MEMORIES = frozenset({"window", "entries", "beliefs"})
-"""The sections of a difference whose ids are those of events and entries, which have pages."""
+"""Sections of a difference with ids of events and entries, which have pages of their own."""
 
 
 def _sections(difference: "MemoryDifference") -> Mapping[str, Any]:
@@ -60,26 +60,26 @@ class Tick:
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of an agent: where it is among the events that the agent may see."""
+    """A moment among the events that an agent may see."""
 
     as_of: str | None
     """None: now."""
     time: str | None
-    """The same for a field of a form, which has no zone, if the moment is a time in UTC."""
+    """The value for a form field, which has no zone; set if the moment is a time in UTC."""
     offset: int
     """Where the slider is."""
     here: Remembered | None
     """The newest event that the agent may see."""
     ticks: Sequence[Tick]
     before: str | None
-    """The moment of the event before; None: there is none."""
+    """The moment of the previous event; None: there is none."""
     after: str | None
-    """That of the next event."""
+    """The moment of the next event; None: there is none."""
 
 
 @dataclass(frozen=True)
 class LinePair:
-    """A line of two texts side by side. One that only one text has is None in the other."""
+    """A line of two texts side by side. If only one text has the line, the other side is None."""
 
     left: str | None
     right: str | None
@@ -97,7 +97,7 @@ class PanelDifference:
 
 
 async def agent(visit: Visit) -> Response:
-    """What an agent remembers at a moment. htmx asks for the part that the slider changes."""
+    """What an agent remembers at a moment. htmx requests only the part that the slider changes."""
     space, name = visit.text("space"), visit.text("agent")
     newest = await visit.ask("timeline", space=space, agent=name, limit=1)
     if not newest.known and not newest.items:
@@ -128,14 +128,14 @@ async def agent(visit: Visit) -> Response:
 
 
 async def _prepare(visit: Visit, end: Position) -> None:
-    """Fold the past once the page is sent: the first move of the slider then takes no longer than the next ones."""
+    """Fold the past after the page is sent, so that the first move of the slider is as fast as later ones."""
     with suppress(RecallogError):
         given = {"space": visit.given["space"], "agent": visit.given["agent"], "limit": 1}
         await visit.ask("timeline", **given, as_of=f"{end.partition}:{end.offset - 1}")
 
 
 def _as_of(given: str | None, end: Position | None) -> str | None:
-    """The moment that an address names; None: now. A number is an offset, a date is its end, and times are in UTC."""
+    """The moment that a URL names; None: now. A number is an offset, a date means its end, and times are in UTC."""
     if given is None or given == NOW or end is None:
         return None
     if _POSITION.fullmatch(given):
@@ -169,7 +169,7 @@ async def _moment(visit: Visit, as_of: str | None, end: Position | None) -> Mome
 
 
 def _offset(as_of: str | None, here: Remembered | None, end: Position | None) -> int:
-    """Where the slider is: at the position of the moment; as of a time, at the newest event of then."""
+    """The offset at which the slider is: the position of the moment; for a time, the newest event up to it."""
     if as_of is not None and _POSITION.fullmatch(as_of):
         return int(as_of.rpartition(":")[2])
     place = end if as_of is None else here.position if here is not None else None
@@ -177,7 +177,7 @@ def _offset(as_of: str | None, here: Remembered | None, end: Position | None) ->
 
 
 def _ticks(before: Sequence[Remembered], after: Sequence[Remembered], agent: str) -> Iterator[Tick]:
-    """Events by their place among all positions between the first and the last of them."""
+    """The events as ticks, placed in proportion to their offsets between the first and the last one."""
     events = [*before, *after]
     if not events:
         return
@@ -189,7 +189,7 @@ def _ticks(before: Sequence[Remembered], after: Sequence[Remembered], agent: str
 
 
 async def _panels(visit: Visit, as_of: str | None) -> Sequence[ShownPanel]:
-    """The panels at a moment: first that of the model which is built on the others, then the window."""
+    """The panels at a moment: first the panel of the model that is built on the others, then the window."""
     given = {"space": visit.given["space"], "agent": visit.given["agent"], "as_of": as_of}
     window, of_models = await asyncio.gather(visit.panel(WINDOW, **given), visit.panels(Place.AGENT, **given))
     return [each for each in [*of_models[-1:], window, *of_models[:-1]] if each is not None]
@@ -200,7 +200,7 @@ async def _changes(visit: Visit, as_of: str | None, other: str | None) -> Sequen
     given = {"space": visit.given["space"], "agent": visit.given["agent"]}
     since, until = (other, as_of) if as_of is None else (as_of, other)
     shown = await visit.panel(CHANGES, **given, since=since, until=until)
-    if shown is not None and isinstance(shown.problem, InvalidArgument) and until is not None:  # they are exchanged
+    if shown is not None and isinstance(shown.problem, InvalidArgument) and until is not None:  # reversed
         shown = await visit.panel(CHANGES, **given, since=until, until=since)
     return [] if shown is None else [shown]
 
@@ -224,8 +224,8 @@ def _lines(shown: ShownPanel) -> Sequence[str]:
 def _compare_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[LinePair]:
     """The lines that differ, side by side, and a few equal ones around them.
 
-    Lines have dates if the events of a panel are from several days. The date of a line is not a difference. Lines that
-    come often are not used as starting points: a long run of equal lines would take seconds.
+    Lines have dates if the events of a panel are from several days; a date alone is not a difference. Frequent lines
+    are not used as anchors, because a long run of equal lines would take seconds.
     """
     before, after = ([_DATED.sub(r"\1", line) for line in lines] for lines in (left, right))
     for group in SequenceMatcher(None, before, after).get_grouped_opcodes(AROUND_LINES):

@@ -1,4 +1,4 @@
-"""Erasing a person, an entry or an event: what would go, and then the erasure."""
+"""Erasing a person, an entry or an event: a preview, then the erasure."""
 
 from starlette.responses import Response
 
@@ -7,14 +7,14 @@ from recallog_service.console.visit import Visit
 
 
 async def erasing(visit: Visit) -> Response:
-    """The form for a person; of one that is named, what would be erased."""
+    """The form for a person; with a name, what would be erased."""
     space, unit = visit.text("space"), _unit(visit)
     report = await visit.ask("erase", space=space, dry_run=True, **unit) if unit else None
     return await _show_report(visit, report)
 
 
 async def erase(visit: Visit) -> Response:
-    """Erase what was shown."""
+    """Erase what the preview showed."""
     unit, reason = _unit(visit), visit.given.get("reason")
     return await _show_report(visit, await visit.ask("erase", space=visit.text("space"), reason=reason, **unit))
 

@@ -1,4 +1,4 @@
-"""What an agent knows: panels of memory models, one at a time, with the filters in the address of the page."""
+"""What an agent knows: panels of memory models, one at a time, with filters in the URL."""
 
 from starlette.responses import Response
 
@@ -8,7 +8,7 @@ from recallog_service.console.visit import OPERATIONS, Visit
 
 
 async def knowledge(visit: Visit) -> Response:
-    """One panel, by the name of its operation in `show`; the first one without it."""
+    """The panel of the operation that `show` names; by default the first panel."""
     agent = {"space": visit.text("space"), "agent": visit.text("agent")}
     panels = panels_of_models(Place.KNOWLEDGE)
     tabs = [each for each in panels if _find_required(each) <= agent.keys() and visit.may(each.operation, **agent)]
@@ -31,8 +31,8 @@ async def knowledge(visit: Visit) -> Response:
 
 
 def _find_required(panel: Panel) -> set[str]:
-    """The arguments that a panel needs from the page. Those that need more than an agent are about one of its items,
-    which links to them."""
+    """The arguments that a panel requires from the page. A panel that requires more than an agent is about one item,
+    which links to it."""
     parameters = OPERATIONS[panel.operation].parameters.items()
     return {name for name, each in parameters if each.default is each.empty} - panel.arguments.keys()
 

@@ -17,10 +17,10 @@ from recallog_service.console.visit import OPERATIONS, Visit
 from recallog_service.http.jobs import Job
 
 LETTERS = 25
-"""How many dead letters a page has."""
+"""Number of dead letters per page."""
 MINUTES = 60
 CONTENT_CHARS = 16_384
-"""How much of a record is shown."""
+"""Number of characters of a record that are shown."""
 
 REMEDIES: Mapping[str, str] = {
     "conflict": "Two different events have one id, and the first one counts. If the second one is to count too, "
@@ -35,7 +35,7 @@ REMEDIES: Mapping[str, str] = {
     "wrong_partition": "The record is not in the partition of its space. Correct the partitioner of the program that "
     "writes it.",
 }
-"""By the reason of a dead letter: what to do."""
+"""What to do, by the reason of a dead letter."""
 
 ACTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "verify": ("admin.verify", {}),
@@ -46,13 +46,13 @@ ACTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "abort views": ("admin.abort_rebuild", {"what": "views"}),
     "abort index": ("admin.abort_rebuild", {"what": "index"}),
 }
-"""By the name of a button: an operation with its arguments."""
+"""The operation and arguments of each button, by name."""
 
 
 async def operations(visit: Visit) -> Response:
-    """The state of a memory, and what operators do with it."""
+    """The state of a memory, and actions of operators."""
     letters = await visit.ask("admin.dead_letters", limit=LETTERS, cursor=visit.given.get("cursor"))
-    status = await visit.ask("admin.status")  # afterwards: in a folder, asking for dead letters folds what is new
+    status = await visit.ask("admin.status")  # after the dead letters: in a folder, listing them folds new records
     return await visit.page(
         "operations.html",
         title="Operations",
@@ -66,7 +66,7 @@ async def operations(visit: Visit) -> Response:
 
 
 async def dead_letter(visit: Visit) -> Response:
-    """A dead letter, its cause, and what to do; of a conflict both sides."""
+    """A dead letter, its cause, and what to do; for a conflict, both events."""
     position = visit.text("position")
     detail = await visit.ask("admin.dead_letter", position=position)
     record, first = _lines(detail.content), _lines(detail.first.content) if detail.first else ()
@@ -82,7 +82,7 @@ async def dead_letter(visit: Visit) -> Response:
 
 
 async def plan(visit: Visit) -> Response:
-    """What a rebuild would do, before it is begun."""
+    """What a rebuild would do, before it starts."""
     action, operation, arguments = _action(visit)
     what = arguments.get("what", "index")
     return await visit.page(
@@ -97,7 +97,7 @@ async def plan(visit: Visit) -> Response:
 
 
 async def begin(visit: Visit) -> Response:
-    """Begin long work, and show its progress."""
+    """Start long work, and show its progress."""
     _, operation, arguments = _action(visit)
     job = visit.jobs.start(visit.client, OPERATIONS[operation], arguments)
     return visit.redirect(url("/operations/job", id=job.id))
@@ -105,7 +105,7 @@ async def begin(visit: Visit) -> Response:
 
 async def job(visit: Visit) -> Response:
     """A job: its progress, and its answer as the command line prints it."""
-    # A copy: the page is written in a thread, and a job that ends meanwhile would be shown as done without its answer.
+    # A copy: a thread renders the page, and a job that ends meanwhile would be shown as done without its answer.
     found = copy(visit.jobs.find(visit.client, visit.text("id")))
     shown: dict[str, Any] = {"job": found, "answer": _answer(found)}
     if visit.is_part:
@@ -114,7 +114,7 @@ async def job(visit: Visit) -> Response:
 
 
 def _action(visit: Visit) -> tuple[str, str, Mapping[str, Any]]:
-    """The name of an action, its operation, and the arguments of that."""
+    """The name of an action, its operation, and the operation's arguments."""
     name = visit.text("action")
     if name not in ACTIONS:
         raise OutOfRange(f"there is no action {name}", path="action")
@@ -133,7 +133,7 @@ def _answer(found: Job) -> View | None:
 
 
 def _lines(content: str) -> Sequence[str]:
-    """The lines of a record: those of its JSON, indented, if it is JSON."""
+    """The lines of a record; of indented JSON if the record is JSON."""
     content = content[:CONTENT_CHARS]
     with suppress(ValueError, RecursionError):
         content = json.dumps(json.loads(content), ensure_ascii=False, indent=2)
@@ -141,13 +141,13 @@ def _lines(content: str) -> Sequence[str]:
 
 
 def _mark_lines(lines: Sequence[str], others: Sequence[str]) -> Sequence[tuple[str, bool]]:
-    """Lines, each with whether the others do not have it."""
+    """Lines, each with True if it is missing from the others."""
     known = set(others)
     return [(line, line not in known) for line in lines]
 
 
 def _latencies(visit: Visit) -> Mapping[str, Any]:
-    """How long the last recalls of this server took, in milliseconds."""
+    """The durations of the last recalls of this server, in milliseconds."""
     taken: Sequence[float] = [1_000 * each for each in visit.door.seconds.get("recall", ())]
     p95 = quantiles(taken, n=20)[-1] if len(taken) > 1 else max(taken, default=0.0)
     return {"taken": taken, "p95": p95}

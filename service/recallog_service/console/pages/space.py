@@ -1,4 +1,4 @@
-"""A space: its timeline, which grows while it is shown; its sessions, what is due, and who may see what."""
+"""A space: its timeline, which is updated live; its sessions, due triggers, and who may see what."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ ANSWERED = 6
 
 @dataclass(frozen=True)
 class EventsPage:
-    """A page of events, and how it was asked for."""
+    """A page of events, and the query that returned it."""
 
     items: Sequence[Remembered]
     older: Position | None
@@ -32,7 +32,7 @@ class EventsPage:
 
 
 async def space(visit: Visit) -> Response:
-    """The timeline of a space as one reads a conversation, and what else there is to know about the space."""
+    """The timeline of a space, oldest event first, and facts about the space."""
     name = visit.text("space")
     events = await _events(visit, name)
     if visit.only_agent is not None:
@@ -60,7 +60,7 @@ async def space(visit: Visit) -> Response:
 
 
 async def live(visit: Visit) -> Response:
-    """The events that are new, as items of the list of the page; 204 if there are none."""
+    """The new events as items of the page's list; 204 if there are none."""
     start = Position.parse(visit.text("start"))
     events = await _events(visit, visit.text("space"), start)
     if not events.items:
@@ -70,7 +70,7 @@ async def live(visit: Visit) -> Response:
 
 
 async def event(visit: Visit) -> Response:
-    """One event, whole."""
+    """One event, unabridged."""
     name, position = visit.text("space"), Position.parse(visit.text("at"))
     if visit.only_agent is None:
         operation, arguments = "history", {"space": name, "start": str(position)}
@@ -84,7 +84,7 @@ async def event(visit: Visit) -> Response:
 
 
 async def _events(visit: Visit, space: str, start: Position | None = None) -> EventsPage:
-    """A page of the events: of the space or, with a key of one agent, those that this agent may see."""
+    """A page of the events of the space or, with a key of one agent, of the events that this agent may see."""
     given = visit.given
     arguments: dict[str, Any] = {"space": space, "limit": EVENTS, "session": given.get("session")}
     arguments |= {"before": given.get("before"), "kinds": [given["kind"]] if "kind" in given else None}

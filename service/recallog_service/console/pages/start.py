@@ -1,4 +1,4 @@
-"""The start page: what there is, and where to look."""
+"""The start page: spaces, health, and what needs attention."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ from recallog_service.console.rendering import url
 from recallog_service.console.visit import Visit
 
 SPACES = 25
-"""How many spaces a page has."""
+"""Number of spaces per page."""
 AGENTS = 6
-"""How many agents of a space are named."""
+"""Maximum number of agents named per space."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SpaceLine:
 
 @dataclass(frozen=True)
 class Attention:
-    """Something that needs somebody, and the page where it is."""
+    """Something that needs attention, and its page."""
 
     text: str
     url: str
@@ -44,8 +44,8 @@ class Attention:
 
 
 async def start(visit: Visit) -> Response:
-    """The spaces with their agents and last activity, the health of the memory, and what needs somebody."""
-    lines, following = await _spaces(visit)  # first: in a folder, asking folds what was published since
+    """The spaces with their agents and last activity, the health of the memory, and what needs attention."""
+    lines, following = await _spaces(visit)  # first: in a folder, it folds what was published meanwhile
     status, problem = await _status(visit)
     return await visit.page(
         "start.html",
@@ -61,7 +61,7 @@ async def start(visit: Visit) -> Response:
 
 
 async def _status(visit: Visit) -> tuple[Status | None, RecallogError | None]:
-    """The status of the memory, for operators; else the error in its place."""
+    """The status of the memory, or the error; neither if the caller is not an operator."""
     try:
         return await visit.ask("admin.status"), None
     except Forbidden:
@@ -76,7 +76,7 @@ def _attention(status: Status) -> Iterator[Attention]:
         yield Attention(fault.problem, operations, "bad" if fault.severe else "warn", fault.remedy)
     if dead := sum(each.dead_letters for each in status.partitions):
         yield Attention(
-            count_noun(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that no view has"
+            count_noun(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that could not be applied"
         )
     building = status.index is not None and status.index.state == "building"
     for each in status.partitions:
@@ -96,7 +96,7 @@ def _attention(status: Status) -> Iterator[Attention]:
 
 
 async def _spaces(visit: Visit) -> tuple[Sequence[SpaceLine], str | None]:
-    """A page of the spaces, and the cursor of the next one. For a key of one agent, the spaces that it names."""
+    """A page of the spaces, and the cursor of the next page. For a key of one agent, the spaces that the key names."""
     with suppress(Forbidden):
         page = await visit.ask("spaces", limit=SPACES, cursor=visit.given.get("cursor"))
         return await asyncio.gather(*(_line(visit, each.space, each) for each in page)), page.next
@@ -114,7 +114,7 @@ async def _line(visit: Visit, space: str, activity: SpaceView | None) -> SpaceLi
 
 
 async def _last(visit: Visit, space: str) -> Remembered | None:
-    """The newest event of a space; with a key of one agent, the newest one that this agent may see."""
+    """The newest event of a space; with a key of one agent, the newest event that this agent may see."""
     agent = visit.only_agent
     if agent is None:
         found = await visit.ask("history", space=space, limit=1)

@@ -1,4 +1,4 @@
-"""Why: what a memory answers to a question and why, and why an event or entry is remembered or not."""
+"""The page that explains the answer to a question, and why an event or entry is remembered or not."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ from recallog_service.console.page import Page, Place
 from recallog_service.console.visit import Visit
 
 HITS = 20
-"""How many hits a question has."""
+"""Number of hits per question."""
 COLOURS = 8
-"""How many parts of a score have colours of their own."""
+"""Number of parts of a score that have different colours."""
 
 
 @dataclass(frozen=True)
 class ScorePart:
-    """A part of a score as a piece of a bar."""
+    """A part of a score as a segment of a bar."""
 
     name: str
     value: float
@@ -39,7 +39,7 @@ class HitBar:
 
 
 async def why(visit: Visit) -> Response:
-    """A question, or an event or entry: why it is answered so, and why it is remembered or not."""
+    """The explained answer to a question, or the explanation of an event or entry."""
     space, agent = visit.text("space"), visit.given.get("agent") or visit.only_agent
     if agent is None:
         return await visit.page("whose.html", title="Why", agents=await visit.ask("agents", space=space, limit=100))
@@ -61,7 +61,7 @@ async def why(visit: Visit) -> Response:
 
 
 def _with_bars(hits: Sequence[RecallHit]) -> Iterator[HitBar]:
-    """The hits with their scores as bars, of which the longest is as wide as the page. Parts of 0 are left out."""
+    """The hits with their scores as bars; the longest has the width of the page. Parts of 0 are left out."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.parts))
     longest = max((sum(map(abs, hit.parts.values())) for hit in hits), default=0) or 1
     for hit in hits:
@@ -76,7 +76,7 @@ def _with_bars(hits: Sequence[RecallHit]) -> Iterator[HitBar]:
 
 
 async def _memory(visit: Visit, id_: str, at: Mapping[str, Any]) -> Response:
-    """An event or entry: what it says, why it is remembered or not, where it comes from, and what can be done."""
+    """An event or entry: its text, why it is remembered or not, its lineage, and possible actions."""
     lineage = await visit.ask("lineage", event_id=id_, **at)
     whole, around, panels = await asyncio.gather(
         visit.ask("entries", ids=[id_], **at),

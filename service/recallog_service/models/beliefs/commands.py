@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def watch_command(
     space: Space,
     start: Start = None,
-    once: Annotated[bool, typer.Option("--once", help="Print what the ledger holds now, then exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the present records, then exit.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +55,7 @@ def watch_command(
             await terminal.until_it_exists(home)
         with terminal.open_memory(home) as (memory, _):
             async with memory:
-                await memory.pending(space)  # builds the views, if necessary, with a progress bar
+                await memory.pending(space)  # builds missing views with a progress bar
         async with Memory.open(terminal.settings(home)) as memory:
             await _watch(memory, space, start, once, as_json)
 

@@ -1,4 +1,4 @@
-"""What the console shows of beliefs."""
+"""The console panels of beliefs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def _edges(graph: "BeliefGraph") -> Mapping[str, Any]:
-    """The edges of each belief to earlier ones, with these."""
+    """The edges from each belief to earlier beliefs, with those beliefs."""
     by_id = {each.event.id: each for each in graph.beliefs}
     return {"edges": {id_: [(each, by_id[each.target]) for each in graph.edges if each.source == id_] for id_ in by_id}}
 

@@ -1,4 +1,4 @@
-"""The resources with the beliefs of an agent, and with those that it may see."""
+"""The MCP resources with the beliefs of an agent, and with the beliefs that it may see."""
 
 from recallog_service.mcp.tools import Resource
 

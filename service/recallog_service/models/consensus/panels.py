@@ -1,4 +1,4 @@
-"""What the console shows of consensus: what agents agreed on, and who dissents on the topic of a question."""
+"""The console panels of consensus: what agents agreed on, and who dissents on the topic of a question."""
 
 from recallog_service.console.page import Panel, Place
 

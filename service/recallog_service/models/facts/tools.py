@@ -1,4 +1,4 @@
-"""The tool that answers from what an agent has kept."""
+"""The MCP tool that answers questions from stored entries."""
 
 from recallog_schemas.models.long_term.views import Synthesis
 from recallog_schemas.views import indent_continuation, one_line
@@ -7,7 +7,7 @@ from recallog_service.mcp.tools import Tool, Way
 
 
 def _show_answer(answer: Synthesis, given: Given) -> str:
-    """The answer, and the ids of the memories that it was made from."""
+    """The answer, and the ids of its sources."""
     sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
     return f"{indent_continuation(answer.answer)}{sources}"
 
@@ -16,7 +16,7 @@ TOOLS = (
     Tool(
         "reflect_on_memory",
         "Reflect on memories",
-        "Answer a question from the kept facts and experiences that fit it best, with the ids of these.",
+        "Answer a question from the best matching stored facts and experiences, and name their ids.",
         [Way("long_term.reflect", {"question": "question"}, _show_answer)],
     ),
 )

@@ -1,4 +1,4 @@
-"""Entries have ids that the command line shortens."""
+"""Ids of entries, which the command line shortens."""
 
 from recallog import Memory
 from recallog_schemas import limits
@@ -9,12 +9,12 @@ PARAMETERS = frozenset({"entry_id", "entry_ids", "only"})
 
 
 async def is_id(memory: Memory, space: str, agent: str, text: str) -> bool:
-    """Whether a text is the id of an entry that the agent may read, also of another owner."""
+    """Whether a text is the id of an entry that the agent may read, regardless of its owner."""
     return (await memory.long_term.get(space, agent, text)).entry is not None
 
 
 async def list_ids(memory: Memory, space: str, agent: str) -> list[str]:
-    """The ids of the entries of an agent: all live ones, and those of which a change is on record."""
+    """The ids of the entries of an agent: live entries, and entries with recorded changes."""
     page = await memory.long_term.list(space, agent, limit=limits.PAGE_ITEMS_MAX)
     found = [each.id for each in page.entries]
     while page.next is not None:

@@ -1,4 +1,4 @@
-"""What the console shows of entries, and what can be done with one: correct, retract and forget it."""
+"""The console panels of entries, and the actions on one: correct, retract, forget."""
 
 from starlette.responses import Response
 
@@ -14,13 +14,13 @@ async def correct(visit: Visit) -> Response:
 
 
 async def retract(visit: Visit) -> Response:
-    """Take an entry back that was wrong."""
+    """Retract a wrong entry."""
     await visit.ask("long_term.retract", **_entry(visit), reason=visit.given.get("reason"))
     return _back(visit)
 
 
 async def forgetting(visit: Visit) -> Response:
-    """What forgetting an entry takes away, before it is forgotten."""
+    """A preview of what forgetting an entry erases."""
     entry = _entry(visit)
     found = await visit.ask("long_term.get", **entry)
     lineage = await visit.ask("lineage", space=entry["space"], agent=entry["agent"], event_id=entry["entry_id"])
@@ -35,7 +35,7 @@ async def forgetting(visit: Visit) -> Response:
 
 
 async def forget(visit: Visit) -> Response:
-    """Erase an entry from the views, the index and their past."""
+    """Erase an entry from the views, the index and their past states."""
     space, agent, id_ = _entry(visit).values()
     await visit.ask("long_term.forget", space=space, agent=agent, entry_ids=[id_], reason=visit.given.get("reason"))
     return _back(visit)

@@ -1,4 +1,4 @@
-"""How a terminal shows answers about entries."""
+"""Shows answers about entries on a terminal."""
 
 from typing import TYPE_CHECKING
 

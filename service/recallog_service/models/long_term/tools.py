@@ -1,4 +1,4 @@
-"""The tools for entries, and their answers as texts for a model."""
+"""The MCP tools for entries, and their answers as texts for a model."""
 
 from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
@@ -19,19 +19,19 @@ def _show_retained(answer: Retained, given: Given) -> str:
             why = "but not pinned, since five are already pinned"
             return one_line(f"Stored memory {answer.id}, {why}: {shown}") + _show_superseded(answer)
         case "skipped":
-            return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which says this: {shown}")
+            return one_line(f"Nothing new was stored: duplicate of memory {answer.id}: {shown}")
         case _:
             return f"Not stored ({answer.explanation}): {shown}"
 
 
 def _show_superseded(answer: Retained | EntriesChange) -> str:
-    """A further line that names the memories that are past now."""
+    """A line that names the superseded memories."""
     past = one_line(", ".join(answer.supersedes))
     return f"\nIt supersedes memory {past}, which is kept and marked as past." if past else ""
 
 
 def _near(answer: Retained) -> str:
-    """A further line that names the nearest memory, if it may say the same."""
+    """A line that names the nearest memory if it is similar."""
     nearest = answer.nearest
     if nearest is None or nearest.similarity <= long_term_limits.SIMILARITY_OF_ENTRIES:
         return ""
@@ -40,12 +40,12 @@ def _near(answer: Retained) -> str:
 
 
 def _forgotten(answer: EntriesChange, given: Given) -> str:
-    """Whether the memory was there to be forgotten."""
+    """Whether the memory was found and forgotten."""
     return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
 
 
 def _show_updated(answer: EntriesChange, given: Given) -> str:
-    """Whether the memory was changed, and which ones are past now."""
+    """Whether the memory was changed, and which memories are superseded."""
     return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}") + _show_superseded(
         answer
     )
@@ -55,8 +55,8 @@ TOOLS = (
     Tool(
         "retain_memory",
         "Retain a memory",
-        "Keep a fact for later sessions, as one sentence that is understood without this conversation. A text that "
-        "is kept already is not stored twice.",
+        "Store a fact for later sessions, as one sentence that makes sense without this conversation. A text that "
+        "is already stored is not stored twice.",
         [
             Way(
                 "long_term.retain",

@@ -1,1 +1,1 @@
-"""What the doors have for this memory model alone."""
+"""The parts of the doors for this memory model."""

@@ -1,4 +1,4 @@
-"""What the console shows of prompts, and why an event is in one."""
+"""The console panels of prompts, and of why an event is in one."""
 
 from recallog_service.console.page import Panel, Place
 

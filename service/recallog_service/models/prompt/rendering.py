@@ -1,4 +1,4 @@
-"""How a terminal shows a prompt, and why an event is in it."""
+"""Shows a prompt, and why an event is in it, on a terminal."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ _VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"
 
 
 def _context(view: "ContextView") -> None:
-    """Stdout contains only the prompt."""
+    """Print a prompt. Stdout gets only the prompt itself."""
     terminal.print_exactly(view.text)
     terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out, {view.shortened:,} cut")
     if view.degraded is not None:

@@ -1,4 +1,4 @@
-"""The resource with the prompt of an agent."""
+"""The MCP resource with the prompt of an agent."""
 
 from recallog_service.mcp.tools import Resource
 

@@ -1,4 +1,4 @@
-"""The tools for prompts."""
+"""The MCP tools for prompts."""
 
 from recallog_service.mcp import showing
 from recallog_service.mcp.tools import Tool, Way

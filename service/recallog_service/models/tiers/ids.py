@@ -1,4 +1,4 @@
-"""Tiers are of entries, which have ids that the command line shortens."""
+"""Operations of tiers take ids of entries, which the command line shortens."""
 
 from recallog_service.models.long_term.ids import LISTED_BY as LISTED_BY
 from recallog_service.models.long_term.ids import PARAMETERS as PARAMETERS

@@ -1,4 +1,4 @@
-"""What the console shows of tiers."""
+"""The console panels of tiers."""
 
 from recallog_service.console.page import Panel, Place
 

@@ -10,10 +10,10 @@ from recallog_service.http.disclosure import Agent, Path
 
 
 class _Takes:
-    """What the paths take. Each method returns the arguments of its operation."""
+    """The parameters of the paths. Each method returns the arguments of its operation."""
 
     def tier_stats(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
-        """How many entries of an agent are in each tier, and how they have moved."""
+        """Number of entries of an agent in each tier, and their moves."""
         return {"space": space, "agent": agent}
 
     def pressure(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
@@ -21,7 +21,7 @@ class _Takes:
         return {"space": space, "agent": agent}
 
     def consolidate(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
-        """Move and archive the entries of an agent that carry a tier."""
+        """Move and archive the entries of an agent that have a tier."""
         return {"space": space, "agent": agent}
 
 

@@ -1,4 +1,4 @@
-"""What the console shows of working memory."""
+"""The console panels of working memory."""
 
 from recallog_service.console.page import Panel, Place
 

@@ -18,9 +18,9 @@ _group = typer.Typer(cls=panels.PanelGroup, help=paragraphs(Memory.facades["work
 
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Agent = Annotated[str, typer.Argument(help="Name of the agent whose workspace it is.")]
-Folder = Annotated[Path | None, typer.Argument(help="A folder; default: that of RECALLOG_WORKSPACE.")]
+Folder = Annotated[Path | None, typer.Argument(help="A folder; default: RECALLOG_WORKSPACE.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Overwrite the other side even if it has changed since the last time.")
+    bool, typer.Option("--overwrite", help="Overwrite the target even if it has changed since the last run.")
 ]
 
 
@@ -40,7 +40,7 @@ def import_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Put the files of a folder into the workspace of an agent. Equal texts write no event.
+    """Put the files of a folder into the workspace of an agent. Unchanged texts do not add events.
 
     Files that are hidden, symbolic links, not in UTF-8 or larger than 64 KiB are left out and listed, and so are those
     whose document has changed since. The exit code is 1 if a file was left out that is not hidden.
@@ -63,7 +63,7 @@ def export_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Write the documents of an agent's workspace to a folder, byte by byte as they are.
+    """Write the documents of an agent's workspace to a folder, without changing a byte.
 
     Documents whose key is not a safe path below the folder, and documents whose file has changed since, are
     left out and listed. The exit code is 1 if a document was left out.

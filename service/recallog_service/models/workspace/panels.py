@@ -1,4 +1,4 @@
-"""The panels of documents: those in the workspace of an agent, and one of them."""
+"""The console panels of documents: the workspace of an agent, and one document."""
 
 from recallog_service.console.page import Panel, Place
 

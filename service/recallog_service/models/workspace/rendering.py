@@ -1,4 +1,4 @@
-"""How a terminal shows what a search in a workspace has found."""
+"""Shows the hits of a search in a workspace on a terminal."""
 
 from typing import TYPE_CHECKING
 
