@@ -102,8 +102,8 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 292, 647),
-        (("episodic", "village", "baker"), 317, 672),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 293, 648),
+        (("episodic", "village", "baker"), 318, 673),
         (("status",), 318, 722),
     ],
 )
