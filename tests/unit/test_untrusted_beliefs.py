@@ -106,3 +106,21 @@ def test_the_beliefs_are_the_newest_ones_that_the_space_makes_beliefs_from(
             assert graph == expected[-beliefs_limits.SUBJECT_BELIEFS :]
 
     run(work())
+
+
+def test_what_a_truncated_log_may_have_superseded_is_not_shown_if_its_author_is_trusted_again() -> None:
+    """The log of untrusted reflections has dropped the one that superseded the first belief."""
+    others = [believed(number, about="the sacks") for number in range(2, 2 + beliefs_limits.ABOUT_KEPT)]
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish(believed(0))
+            await memory.configure_space(SPACE, trust={"agents": {AGENT: "import"}})
+            await memory.publish_many([believed(1, supersedes="b-0"), *others])
+            await memory.configure_space(SPACE, trust={})
+            graph = await memory.beliefs.graph(SPACE, AGENT)
+            assert [each.event.id for each in graph.beliefs] == [
+                each.id for each in others[-beliefs_limits.SUBJECT_BELIEFS :]
+            ]
+
+    run(work())

@@ -98,7 +98,7 @@ def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBe
     """The beliefs that the logs retain completely, oldest first. One that a log has dropped may supersede another.
 
     One that comes from a source from which the space makes no beliefs is left out, as in `queries.find_beliefs`. A log
-    of which the space makes no beliefs may be incomplete.
+    with no belief that the space allows now may be incomplete; the settings may have changed since.
     """
     sources = SourceClasses(snapshot.row(settings.SPACES, space))
     found: dict[int, LinkedBelief] = {}
@@ -106,12 +106,12 @@ def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBe
     for log, reader in product((beliefs.ABOUT, beliefs.UNTRUSTED_ABOUT), ("", agent)):
         tail = snapshot.tail(log, space, reader)
         rows = log.decode_all(tail.entries)
-        if tail.total > len(rows) and (log is beliefs.ABOUT or sources.takes_untrusted("beliefs")):
+        decoded = ((row, snapshot.make_remembered(row.offset, row.data, None)) for row in rows)
+        allowed = [(row, shown) for row, shown in decoded if sources.allows("beliefs", shown.event)]
+        is_used = log is beliefs.ABOUT or sources.takes_untrusted("beliefs") or bool(allowed)
+        if is_used and tail.total > len(rows):
             kept_from = max(kept_from, rows[0].offset)
-        for row in rows:
-            shown = snapshot.make_remembered(row.offset, row.data, None)
-            if not sources.allows("beliefs", shown.event):
-                continue
+        for row, shown in allowed:
             payload = shown.event.payload
             about = payload["about"]
             found[row.offset] = LinkedBelief.model_construct(
