@@ -179,15 +179,25 @@ def answered_by(event: Event) -> Trigger | None:
     return trigger if trigger is not None and closing is not None and closing[1] == trigger.id else None
 
 
+def claims_answer(event: Event) -> bool:
+    """Whether an event names a trigger as its cause, or has an id of the answers to one."""
+    return parse(event.causation_id) is not None or _answered_with(event.id) is not None
+
+
 def step_of(id_: str, kind: str) -> str | None:
     """The step that made the event with this id and kind, see `TriggerKind.step`; None if no answer to a trigger has
     such an id or kind. Anybody may choose the id of an event: the step is a label, and no proof."""
-    match = _PART.fullmatch(id_) or _CLOSING.fullmatch(id_)
-    trigger = None if match is None else parse(match[1])
+    trigger = _answered_with(id_)
     if trigger is not None:
         return kind_of(trigger.kind).step
     made = (each for each in built_in().values() if kind == (each.answer if each.has_own_answer else each.makes))
     return next((each.step for each in made), None)
+
+
+def _answered_with(id_: str) -> Trigger | None:
+    """The trigger whose answers have such an id."""
+    match = _PART.fullmatch(id_) or _CLOSING.fullmatch(id_)
+    return None if match is None else parse(match[1])
 
 
 def _is_of(trigger: Trigger, event: Event) -> bool:

@@ -13,7 +13,7 @@ from pydantic import Field
 from recallog import Event, Memory, Position
 from recallog_projections import notices
 from recallog_projections.views.trust import SourceClasses
-from recallog_schemas import codec, kinds, limits
+from recallog_schemas import codec, kinds, limits, triggers
 from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
 from recallog_schemas.event import ahead_of
 from recallog_schemas.kinds.trust import CLASSES, TRUST, SourceClass, is_untrusted
@@ -303,15 +303,14 @@ async def ingest(
 
     `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
     `trust` is the source class that the events state, by default that of their items. From tools and imports only
-    memories are taken; what would change settings, items or entries is left out. `seen` are the digests of events that
-    an earlier ingest has written, which are known; it gets those of this one. `acknowledged` is called with the
-    position and the id of each event once it is durable.
+    memories are taken (`Kind.is_memory`), and no answers to triggers. `seen` are the digests of events that an earlier
+    ingest has written, which are known; it gets those of this one. `acknowledged` is called with the position and the
+    id of each event once it is durable.
     """
     run = _Run(memory, unit, acknowledged, shared=shared)
     digests: list[bytes] = []
-    batch = min(
-        batch, limits.APPEND_EVENTS_MAX // 2
-    )  # the remainder is room for an opening that crosses the end of the batch
+    # The other half is room for an opening that crosses the end of the batch.
+    batch = min(batch, limits.APPEND_EVENTS_MAX // 2)
     waiting: list[_Waiting] = []
     left_out: Counter[str] = Counter()
     cut: list[Problem] = []
@@ -381,9 +380,8 @@ async def ingest(
 
 
 def _is_memory(event: Event) -> bool:
-    """Whether an event says something that happened or is known, and changes nothing else."""
-    kind = kinds.kind_of(event.kind)
-    return kind.is_episode or kind.entry == "id"
+    """Whether an event only says what happened or is known, and does not claim to be made by work of the memory."""
+    return kinds.kind_of(event.kind).is_memory(event.payload) and not triggers.claims_answer(event)
 
 
 def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | None:

@@ -114,7 +114,14 @@ _TEXT = first_of("text")
 
 _OF_THE_KERNEL = (
     episode(
-        "run.started", "A run begins, with a shared goal.", RunStarted, first_of("goal"), 0.30, "goal", shared=True
+        "run.started",
+        "A run begins, with a shared goal.",
+        RunStarted,
+        first_of("goal"),
+        0.30,
+        "goal",
+        shared=True,
+        directs=frozenset({"shared_kinds"}),
     ),
     episode("world.observed", "Something happened that all agents perceive.", Text, _TEXT, 0.70, shared=True),
     episode("agent.spoke", "An agent said or wrote something.", Text, _TEXT, 0.50),
@@ -138,7 +145,16 @@ _OF_THE_KERNEL = (
         details=text_rules.tool_details,
     ),
     episode("session.started", "A session begins.", SessionStarted, first_of("title"), 0.30, "title", recalled=False),
-    episode("session.ended", "A session ends.", SessionEnded, first_of("outcome"), 0.30, "outcome", recalled=False),
+    episode(
+        "session.ended",
+        "A session ends.",
+        SessionEnded,
+        first_of("outcome"),
+        0.30,
+        "outcome",
+        recalled=False,
+        directs=None,
+    ),
     bookkeeping("clock.ticked", "Time passed: the turn of the space moves.", Payload),
     bookkeeping("reaction.done", "A trigger was answered.", ReactionDone),
     bookkeeping("reaction.failed", "A trigger was not answered.", ReactionFailed, "reason"),

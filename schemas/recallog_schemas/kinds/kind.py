@@ -1,5 +1,6 @@
 """The type of a kind of event: its role, its payload, its text, its importance, and which of its fields are content."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,11 +75,21 @@ class Kind:
     sources: str = ""
     """The field of the payload with the ids of the events and entries that its events are made from. They are erased
     with them. "": they name none."""
+    directs: frozenset[str] | None = frozenset()
+    """The payload fields with which an event directs the memory: it changes settings or what is kept, starts or ends
+    due work, or claims preference. None: each of its events does so. Such events of imports are left out."""
 
     @property
     def is_episode(self) -> bool:
         """Whether its events are episodes: they are in windows, salience, scenes, and counts of reflection."""
         return self.role != ENTRY and self.role != BOOKKEEPING
+
+    def is_memory(self, payload: Mapping[str, Any]) -> bool:
+        """Whether an event with this payload only says what happened or is known: an episode, or a new entry, that does
+        not direct the memory."""
+        if self.directs is None or any(payload.get(field) is not None for field in self.directs):
+            return False
+        return self.is_episode or self.entry == "id"
 
     def is_content(self, field: str) -> bool:
         """Whether a payload field is content. A field that is not in the payload model always is."""

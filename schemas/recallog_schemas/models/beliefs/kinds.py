@@ -16,6 +16,7 @@ KINDS = (
         sources="based_on",
         version=3,
         later=frozenset({"about", "stance", "supersedes"}),
+        directs=None,
     ),
     bookkeeping("reflection.failed", "A due reflection was not written.", ReflectionFailed, "reason"),
 )

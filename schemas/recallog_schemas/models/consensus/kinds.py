@@ -14,6 +14,7 @@ KINDS = (
         0.90,
         "topic conclusion key_claims cruxes domain tags",
         shared=True,
+        directs=frozenset({"supersedes"}),
     ),
     episode(
         "dissent.recorded",

@@ -48,6 +48,7 @@ KINDS = (
         newest_rule=NEWEST_RULE,
         uncompared=_UNCOMPARED,
         version=2,
+        directs=frozenset({"priority", "red_line", "nearest"}),
     ),
     entry(
         "experience.recorded",
