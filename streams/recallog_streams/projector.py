@@ -368,8 +368,8 @@ class Projector:
                 break
             rows -= len(self._caches.pop(stale).rows)
 
-    async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> None:
-        """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
+    async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> bytes:
+        """Make sure that the views belong to this ledger as it is now; its manifest. Raises `LedgerMismatch`."""
         manifest = msgspec.json.encode(await self.ledger.manifest())
         stored = await self.store.remember_manifest(manifest)
         if stored != manifest:
@@ -378,11 +378,12 @@ class Projector:
                 f"{self._if_replaced}"
             )
         if checkpoint.record < 0:
-            return
+            return manifest
         data = await record_at(self.ledger, partition, checkpoint.record, stored=True)
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
             raise self.mismatch(partition, checkpoint.record, gone)
+        return manifest
 
     async def verify_not_ahead(self, partition: int) -> None:
         """Make sure that the ledger has all records that any generation has processed, of this code or another one.

@@ -61,7 +61,14 @@ from recallog_projections.stores.store import (
     ordinal_key,
 )
 from recallog_projections.tables import LogName, RowKey, Tail
-from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageError, StorageUnavailable
+from recallog_schemas.errors import (
+    InvariantViolation,
+    LedgerMismatch,
+    Rebuilding,
+    SettingsError,
+    StorageError,
+    StorageUnavailable,
+)
 
 COMMIT_CHANGES_MAX = 3_000
 """The most rows and log entries of a commit, so that its Lua call takes less than 20 ms.
@@ -96,6 +103,8 @@ _DELETE_CHECKPOINTS = Script("delete_checkpoints")
 _FORGET = Script("forget")
 
 _MANIFEST = crc32(b"manifest")
+IN_PART = b" in part "
+"""Between the manifest of a ledger and the place of one of several servers, as in "… in part 1 of 3"."""
 _CHECKPOINT_FAILS = "their checkpoint fails its checksum"
 
 
@@ -124,6 +133,16 @@ class RedisStore(Store):
     def address(self) -> str:
         """Host and port of the server, or the path of its socket."""
         return self._server.address
+
+    def wrong_part(self, stored: bytes, named: str) -> LedgerMismatch:
+        """The error for a server whose manifest says that it holds another part of the views than the settings name."""
+        _, separator, place = stored.rpartition(IN_PART)
+        held = f"part {place.decode()}" if separator else "all"
+        return LedgerMismatch(
+            f"the Redis at {self.address} holds {held} of the views, and RECALLOG_VIEWS names it as {named}. Name the "
+            "same servers in the same order; to spread the views over these servers instead, delete them and build "
+            "them again: recallog rebuild --drop"
+        )
 
     def _partition(self, partition: int) -> str:
         return f"{{{self._namespace}:{partition}}}:"
@@ -155,6 +174,8 @@ class RedisStore(Store):
             return manifest
         stored = strip_checksum(found, _MANIFEST)
         if stored is not None:
+            if IN_PART in stored and IN_PART not in manifest:
+                raise self.wrong_part(stored, "all")
             return stored
         # Nobody knows whose views these are.
         for partition in await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions"):
