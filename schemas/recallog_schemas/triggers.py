@@ -125,7 +125,7 @@ class Trigger(NamedTuple):
 
     @property
     def ordinal(self) -> int:
-        """The number of the agent's earlier answers, of a trigger that recurs."""
+        """For a trigger that recurs: the number of the agent's earlier answers."""
         return int(self.cause)
 
 
@@ -181,7 +181,7 @@ def answered_by(event: Event) -> Trigger | None:
 
 def step_of(id_: str, kind: str) -> str | None:
     """The step that made the event with this id and kind, see `TriggerKind.step`; None if no answer to a trigger has
-    such an id or kind. Anybody may choose the id of an event: the step is a label, and no proof."""
+    such an id or kind. Anybody may choose the id of an event: the step is a label, not a proof."""
     match = _PART.fullmatch(id_) or _CLOSING.fullmatch(id_)
     trigger = None if match is None else parse(match[1])
     if trigger is not None:
@@ -199,5 +199,5 @@ def _owner(kind: str, space: str, agent: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """32 hex digits of names. Kinds, spaces and agents contain no line break, so that different ones differ."""
+    """32 hex digits of names. Names contain no line break, so that different names give different digits."""
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -94,7 +94,7 @@ class BeliefEdge(View):
 
     relation: BeliefRelation
     """"supersedes": the agent replaced its earlier belief. "contradicts": two beliefs of one agent with opposite
-    stances. "disputes": those of two agents. "supports": two with the same stance."""
+    stances. "disputes": two such beliefs of two agents. "supports": two with the same stance."""
     subject: str
     """The subject, as `subjects` of the graph has it."""
     source: str
@@ -239,7 +239,7 @@ class ReflectionView(OfAgent, Bounded):
         stance: Stance | None = None,
         supersedes: str | None = None,
     ) -> Event:
-        """The `agent.reflected` event that answers the trigger, to be published. The first answer to a trigger counts.
+        """The event to publish as an answer to the trigger: an `agent.reflected`. The first answer to a trigger counts.
 
         `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. `about`, `stance` and
         `supersedes` place the belief in the graph of beliefs. Raises `NothingDue`, or pydantic's `ValidationError`.
