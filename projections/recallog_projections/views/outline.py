@@ -1,6 +1,6 @@
 """Outline view: of each space, the agents that have taken part in it and its first and newest sessions.
 
-Recall reads it to know who "you" of a question is, which agents its words name, and which session "our first
+Recall reads it to determine who "you" in a question is, which agents its words name, and which session "our first
 conversation" was.
 """
 

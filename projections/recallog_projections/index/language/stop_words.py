@@ -29,7 +29,7 @@ _UNSPACED = ("zh", "ja", "th")
 _FOLDER = Path(__file__).with_name("stop_words")
 
 _SURE = 2
-"""The evidence of a word or letter that English texts do not have. That of others is 1."""
+"""The evidence of a word or letter that English texts do not have. That of any other is 1."""
 
 
 @lru_cache(maxsize=64)

@@ -16,8 +16,8 @@ from recallog_schemas.models.tiers.triggers import consolidation_of
 
 _MICROS = 1_000_000
 _AHEAD = 86_400 * _MICROS
-"""An interval between plans begins at most so long after an event of the agent: a fast clock must not stop its plans,
-and one that is in another time zone must not make more of them."""
+"""How long after an event of the agent an interval between plans begins at most: a fast clock must not stop its plans,
+and a clock in another time zone must not make more of them."""
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
@@ -44,7 +44,7 @@ def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSet
 
 
 def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
-    """From when on the next plan of an agent is due, in microseconds since 1970; None: it has nothing to plan."""
+    """When the next plan of an agent is due, in microseconds since 1970; None: it has nothing to plan."""
     if not state.entries:
         return None
     at = int(min(state.since + settings.consolidate_every * _MICROS, limits.INTEGER_MAX))
