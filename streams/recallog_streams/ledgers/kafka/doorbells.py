@@ -1,8 +1,7 @@
 """The topic of triggers: short messages that say that a trigger is due, for the agents that answer it.
 
-They are neither events nor history, and are kept for an hour: what is due is in the views. Like the ledger's topic,
-this one has the space as its key, and as many partitions, so that one agent process at a time has the triggers of a
-space.
+They are neither events nor history, and are kept for an hour: the views have what is due. This topic has the space as
+its key and as many partitions as the ledger's topic, so that one agent process at a time has the triggers of a space.
 """
 
 import asyncio
