@@ -186,7 +186,7 @@ class Rows:
             self.load_from(self.fetch, *self.take_wanted())
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
-        """The rows, and the logs whose totals, were read since the last call and are not loaded."""
+        """The rows that were read since the last call and are not loaded, and the logs whose totals were."""
         wanted, self._wanted = self._wanted, {}
         return (
             [RowKey(*address) for address in wanted if len(address) == 4],

@@ -56,7 +56,7 @@ class _Valid(dict[str, None]):
 
 
 _KNOWN_MAX = 50_000
-"""The maximum number of cached valid names: the spaces and agents that a process folds in some hours, in some MiB."""
+"""The maximum number of cached valid names: what a process folds in some hours. They take some MiB."""
 _names = _Valid(lambda text: in_nfc(text) == text and is_name(text))
 _kinds = _Valid(re.compile(KIND_PATTERN).fullmatch)
 

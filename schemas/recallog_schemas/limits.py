@@ -102,7 +102,7 @@ REACTION_SECONDS = 300.0  # for the answer of any reactor
 REACTIONS_AT_ONCE = 8  # of one reactor that asks a model
 LOCAL_REACTIONS_AT_ONCE = 16  # of all other reactors: more would not answer faster, and would slow down the fold
 DATED_TRIGGERS = 100  # triggers due by a count for which `pending` shows since when they are due
-REACTIONS_LEFT_MAX = 8  # calls of one reactor that run past their deadline; with more, it is not called again
+REACTIONS_LEFT_MAX = 8  # calls of one reactor that run past their deadline; from this number on, it is not called again
 REACTORS_CLOSE_SECONDS = 5.0  # how long closing a memory waits for all its reactors and their calls
 REACTION_FAILURES_KEPT = 10_000  # triggers that a process could not answer, with the reason
 
@@ -138,7 +138,7 @@ PREVIEW_ANCHOR_CHARS = 260
 AROUND_EVENTS = 3
 AROUND_EVENTS_MAX = 50
 LINEAGE_ITEMS = 100  # sources, and as many products, of one event
-LINEAGE_NODES = 200  # of the graph of a lineage, and thus also its steps
+LINEAGE_NODES = 200  # of the graph of a lineage, which also bounds its steps
 LINEAGE_IDS = 1_000  # that one step of a lineage follows in one direction
 ENTRIES_IDS_MAX = 200
 

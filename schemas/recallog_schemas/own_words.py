@@ -1,4 +1,4 @@
-"""The words of a message by its author: without what the author quotes, pastes or forwards.
+"""The author's own words in a message, without what the author quotes, pastes or forwards.
 
 These are left out: fenced blocks, quoted lines (`>`), blocks between tags, comments, quotations after a colon, and
 quotations that end with the full stop of a sentence; and everything from a line on that begins another document: a

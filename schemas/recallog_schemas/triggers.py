@@ -199,5 +199,5 @@ def _owner(kind: str, space: str, agent: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """32 hex digits of names. Names contain no line break, so that different names give different digits."""
+    """32 hex digits of names. Kinds, spaces and agents contain no line break, so different ones give other digits."""
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -47,7 +47,7 @@ _cipher_of = lru_cache(_CACHED_KEYS)(sealing.cipher_of)
 
 @contextmanager
 def made_from(keys: Sources) -> Iterator[None]:
-    """Events that are appended in the block are sealed with these keys too, so they are erased with each source."""
+    """Events appended in the block are also sealed with these keys: each is erased when one of its sources is."""
     token = _sources.set(keys)
     try:
         yield

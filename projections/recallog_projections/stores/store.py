@@ -258,7 +258,7 @@ class Store(Readable):
         """
 
     async def has_garbage(self, partition: int) -> bool:
-        """Whether anything of generations that the pointer does not name is left, even if only in the bytes of a file."""
+        """Whether anything of generations that the pointer does not name is left, even if only in bytes of a file."""
         return False
 
     @abstractmethod

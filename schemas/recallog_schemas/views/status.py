@@ -111,14 +111,14 @@ class Status(View):
     ledger_bytes: int
     """The size of the ledger."""
     views_bytes: int
-    """The size of the views, those of projections of the user included."""
+    """The size of the views, including those of projections of the user."""
     index_bytes: int
     """The size of the semantic index."""
     index: IndexStatus | None = None
     """The state of the semantic index; None if it is off."""
     oldest_pending: PendingTrigger | None = None
-    """Of the triggers that are due, the one that has waited longest by the time of the event that made it due. None if
-    only reflections are due: `recallog pending` computes their times."""
+    """The due trigger that has waited longest, by the time of the event that made it due. None if only reflections are
+    due: `recallog pending` computes their times."""
     faults: tuple[LedgerFault, ...] = ()
     """What is wrong with the ledger: settings of its topic that delete events, events that are dated ahead."""
 

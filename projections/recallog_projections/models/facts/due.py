@@ -25,7 +25,7 @@ TURNS = Table("due.turns", TurnEnd)
 
 class Turns:
     """Fold of the ends of turns. If the agent's settings say so, the extraction of facts from the turn is due. A turn
-    begins after the one before it in the session."""
+    is everything after the one before it in the session."""
 
     name: ClassVar[str] = "turns"
     version: ClassVar[int] = 1

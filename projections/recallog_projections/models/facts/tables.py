@@ -33,7 +33,8 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     """One entity of one graph.
 
     It equals that of a fold of the entries that are live now. An entry or a link that was left out because others
-    are newer or stronger does not come back when these go: the entity then has fewer facts or links than it could.
+    are newer or stronger does not come back when these are removed: the entity then has fewer facts or links than it
+    could.
     """
 
     total: int

@@ -16,7 +16,7 @@ from recallog_schemas.models.tiers.triggers import consolidation_of
 
 _MICROS = 1_000_000
 _AHEAD = 86_400 * _MICROS
-"""How long after an event of the agent an interval between plans begins at most: a fast clock must not stop its plans,
+"""An interval between plans begins at most this long after an event of the agent: a fast clock must not stop its plans,
 and a clock in another time zone must not make more of them."""
 
 

@@ -61,11 +61,11 @@ class EntryView(Labelled, Standing):
     supersedes: tuple[str, ...] = ()
     """The ids of the live entries of its owner that it supersedes, because they give the same thing another value."""
     duplicate_of: str | None = None
-    """Of an archived entry: the id of the entry that says the same."""
+    """For an archived entry: the id of the entry that says the same."""
 
     @property
     def source_class(self) -> SourceClass:
-        """That of agents, or a less trusted one by the type or the metadata of the entry."""
+        """The class of agents, or a less trusted one by the type or the metadata of the entry."""
         return find_least((AGENT, read_stated({"type": self.type, "metadata": self.metadata})))
 
     @property
@@ -188,7 +188,7 @@ class Comparison(View):
     """The outcome if a text were retained now."""
 
     outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
-    """As `Retained` explains it."""
+    """As in `Retained`."""
     id: str | None
     """The id of the entry that already has the text. None: there is none."""
     reason: str | None

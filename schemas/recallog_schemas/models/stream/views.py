@@ -12,7 +12,7 @@ class StreamMemory(View):
     """One memory of an agent's stream."""
 
     id: str
-    """The id of its event; of an insight, that of the reflection."""
+    """The id of its event; for an insight, the id of the reflection."""
     type: Literal["observation", "reflection", "insight"]
     """An insight is a sentence of a reflection; everything else is an observation."""
     text: str
