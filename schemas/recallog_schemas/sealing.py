@@ -162,6 +162,6 @@ def _invalid_tag() -> type[Exception]:
 
 
 def erase_record(record: bytes) -> bytes:
-    """What is left of a sealed record once a key of it is destroyed."""
+    """What is left of a sealed record once one of its keys is destroyed."""
     end = record.find(_END, record.find(_DATA))
     return b"".join((record[: record.find(_KEYS)], _PAYLOAD, b"{}", record[end + len(_END) :]))

@@ -20,7 +20,7 @@ class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     name: str
     visitor: bool
-    """Whether an event of a kind with the role `visitor` is by it: a person, such as a user."""
+    """Whether it is the author of an event of a kind with the role `visitor`: a person, such as a user."""
 
 
 class Outline(msgspec.Struct, frozen=True, array_like=True, gc=False):

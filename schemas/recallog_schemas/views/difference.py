@@ -18,7 +18,7 @@ class KnownChange(View):
     id: str
     """Its id within the section: of an event or entry, the label of a block, or the heading of a prompt's section."""
     change: Literal["entered", "left", "changed"]
-    """What became of it."""
+    """Whether it entered the memory, left it, or changed."""
     before: str | None
     """Its text at the earlier moment; None if it was not there."""
     after: str | None

@@ -70,7 +70,7 @@ class NamedTime(View):
     """Each from the first time to before the second, in UTC; None: without that limit. Several if the words have
     several readings. Empty if they name a conversation, or an event that no memory tells of."""
     sessions: tuple[str, ...]
-    """The sessions that it names, such as "our last conversation"; "" is that of events without one."""
+    """The sessions that it names, such as "our last conversation"; "" stands for events without a session."""
     event: str | None
     """The id of the memory whose time words such as "since the move" refer to."""
     hits: int

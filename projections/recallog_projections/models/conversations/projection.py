@@ -275,7 +275,7 @@ def _part_of(event: Event) -> str:
 
 
 def _read_number(event: Event, field: str) -> int:
-    """A number that the event of a large message states of it."""
+    """A number that the event of a large message states about it."""
     value = event.payload["parts"].get(field)
     return value if type(value) is int and value >= 0 else 0
 

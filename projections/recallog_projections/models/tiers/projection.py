@@ -113,7 +113,7 @@ def _follow_entry(known: TierRow, before: EntryRow, after: EntryRow | None) -> T
 
 
 def _row(entry: EntryRow, tier: str, accesses: int) -> TierRow:
-    """The row of an entry that has got a tier."""
+    """The row of an entry that has been given a tier."""
     return TierRow(
         space=entry.space,
         owner=entry.owner,

@@ -25,11 +25,11 @@ def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
 
 
 def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSettings) -> None:
-    """Write the row of an agent, and have its next plan fall due by it.
+    """Write the row of an agent, and when its next plan is due.
 
-    That is an interval after the newest plan, or after the first entry; at once if a tier has got too many. If these
-    times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`note_event`). An
-    agent without entries that carry a tier has nothing to plan.
+    That is an interval after the newest plan, or after the first entry; at once if a tier has too many entries. If
+    these times turn out to be those of a fast clock, it is an interval and a day after the event that shows it
+    (`note_event`). An agent without entries that carry a tier has nothing to plan.
     """
     trigger = consolidation_of(space, agent, state.plans)
     at = due_at(state, settings)

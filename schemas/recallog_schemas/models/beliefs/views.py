@@ -61,8 +61,8 @@ class LostGround(View):
     id: str
     """Its id."""
     reason: LossReason | Literal["unfounded"]
-    """"erased", or, of an entry, "retracted", "corrected" (it has another text since) or "superseded" (a later entry
-    has another value). Of a belief "superseded", or "unfounded" itself."""
+    """"erased". For an entry also "retracted", "corrected" (its text was changed) or "superseded" (a later entry has
+    another value). For a belief also "superseded", or "unfounded" if it has lost a ground itself."""
 
 
 class LinkedBelief(Belief):

@@ -43,7 +43,7 @@ def name_of(address: KafkaAddress) -> str:
 
 
 class TriggerTopic(TriggerQueue):
-    """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
+    """Writes to the topic of triggers beside the ledger at `address`, which has as many partitions as the ledger."""
 
     def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
         """`partitions` returns how many partitions the ledger has."""
