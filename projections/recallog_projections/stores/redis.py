@@ -80,9 +80,9 @@ block the server for longer.
 
 WAIT_SECONDS_MAX = 0.1
 """How long a reader waits for a generation before it looks whether another one has replaced it. During an upgrade
-workers of an earlier version may maintain it, which wake nobody."""
+workers of an earlier version may maintain it, which wake no readers."""
 WAITING_MAX = 20
-"""How many readers wait at a time: each of them takes a connection. Others look again and again."""
+"""How many readers wait at a time: each of them takes a connection. Others poll."""
 READ_ROWS_MAX = 2_000
 READ_ATTEMPTS_MAX = 10
 SCAN_KEYS = 500
@@ -177,7 +177,7 @@ class RedisStore(Store):
             if IN_PART in stored and IN_PART not in manifest:
                 raise self.wrong_part(stored, "all")
             return stored
-        # Nobody knows whose views these are.
+        # It is not known to which ledger these views belong.
         for partition in await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions"):
             await self._server.command("DEL", self._partition(int(partition)) + "pointer")
             await self._delete_checkpoints(int(partition))
@@ -399,7 +399,7 @@ class RedisStore(Store):
     async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         keys, table, after = scan.key_range(), scan.table, scan.after
-        # The key of a log has two parts, and would lie before an end of three.
+        # The key of a log has two parts, and would sort before an end of three.
         parts = 2 if scan.includes_logs else 3
         end = "+" if keys.end is None else f"({pack_key(*keys.end[:parts])}"
         logs_from, log, ordinal = "", "", 0

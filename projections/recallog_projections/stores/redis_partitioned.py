@@ -42,7 +42,7 @@ class PartitionedRedis(Store):
         self._manifest = b""
         """The manifest that was compared last."""
         self._unknown: set[RedisStore] = set()
-        """Those whose server did not answer then: they are compared before they are used."""
+        """The stores whose server did not answer then: they are compared before they are used."""
 
     async def _of(self, partition: int) -> RedisStore:
         store = self._stores[partition % len(self._stores)]
