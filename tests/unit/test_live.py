@@ -388,9 +388,10 @@ async def test_a_ledger_that_is_gone_when_records_are_fetched_must_be_opened_aga
     async def find_nothing() -> None:
         raise LedgerMismatch("the topic is gone")
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(LedgerReplaced, match="the topic is gone"):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world.feed, "start", find_nothing)
-        await world.live.run()
+        with pytest.raises(LedgerReplaced, match="the topic is gone"):
+            await world.live.run()
 
 
 @in_virtual_time
