@@ -15,6 +15,10 @@ from recallog_projections.tables import Table
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import Record, timestamps, triggers
 
+VERSION = 1
+"""Raised whenever the blocks change. Snapshots are read by any version, since they have the code of views without
+blocks. So the table is named after it: a past that has blocks of another version folds all records."""
+
 BLOCK_EVENTS = 250
 """A query folds at most the block around its moment in vain; one of 1,000,000 events reads 4,000 blocks."""
 
@@ -35,7 +39,7 @@ class TimeBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The offsets of the events that a trigger has caused, such as the parts of its answer."""
 
 
-BLOCKS = Table("past.blocks", TimeBlock)
+BLOCKS = Table(f"past.blocks.{VERSION}", TimeBlock)
 """At (space, "", the first offset of the block in 20 digits); the block that is not full yet at (space)."""
 
 
@@ -43,7 +47,7 @@ class TimeBlocks:
     """Fold of every event of a space into blocks."""
 
     name: ClassVar[str] = "time blocks"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = VERSION
     ends_runs: ClassVar[Sequence[str]] = ()
     independent = True
     tables = (BLOCKS,)
