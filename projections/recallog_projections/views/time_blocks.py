@@ -82,14 +82,19 @@ def first_later(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> int:
     return next((block.first for block in blocks if block.latest > until), end)
 
 
+def last_reached(blocks: Sequence[TimeBlock], moment: datetime) -> int:
+    """The first offset of the last block with an event until `moment`; -1 if no block has one."""
+    until = timestamps.micros(moment)
+    return max((block.first for block in blocks if block.earliest <= until), default=-1)
+
+
 def choose_records(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> Iterator[Stretch]:
     """The records below `end` to fold for a past as of `moment`.
 
     Of a block with later events alone, only those count that change settings. Before a block with an event of the past
     those of answers count too, since they decide which later parts of an answer count.
     """
-    until = timestamps.micros(moment)
-    last = max((block.first for block in blocks if block.earliest <= until), default=-1)
+    until, last = timestamps.micros(moment), last_reached(blocks, moment)
     ends = [*(block.first for block in blocks[1:]), end]
     for is_later, pairs in groupby(zip(blocks, ends, strict=False), lambda pair: pair[0].earliest > until):
         *_, (_, stretch_end) = found = [*pairs]
