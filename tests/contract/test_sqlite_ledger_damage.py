@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -200,21 +201,37 @@ def test_exchanged_numbers_of_spaces_are_damage(ledger: SqliteLedger, path: Path
         assert offsets_and_damage(ledger, space=space)[0] == []
 
 
-def test_a_space_is_read_completely_beside_a_damaged_index(
-    ledger: SqliteLedger, path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (index,) = rows(
-        path, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE name = 'events_of_space'"
-    )
-    alter(path, "PRAGMA writable_schema=ON", "DELETE FROM sqlite_schema WHERE name = 'events_of_space'")
-    number = rows(path, "SELECT number FROM spaces WHERE name = 'city'")[0][0]
-    data = codec.encode(event(space="city", id="unindexed"))
+OF_SPACES, OF_IDS = "events_of_space", "sqlite_autoindex_events_1"
+
+
+def insert_beside_indexes(path: Path, names: tuple[str, ...], row: tuple[object, ...]) -> None:
+    """Add a record to the table that these indexes lack."""
+    some = f"name IN ({', '.join(map(repr, names))})"
+    hidden = rows(path, f"SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE {some}")
+    ((table,),) = rows(path, "SELECT sql FROM sqlite_schema WHERE name = 'events'")
+    unchecked = re.sub(r",\s*UNIQUE \([^)]*\)", "", str(table)) if OF_IDS in names else table
+    define = "UPDATE sqlite_schema SET sql = ? WHERE name = 'events'"
     with closing(sqlite3.connect(path)) as connection, connection:
-        row = (12, number, "unindexed", data, event_checksum(12, number, "unindexed", data, 0), 0)
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute(define, (unchecked,))
+        connection.execute(f"DELETE FROM sqlite_schema WHERE {some}")
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema=ON")
-        connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)
+        connection.execute(define, (table,))
+        connection.executemany("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", hidden)
+
+
+@pytest.mark.parametrize("names", [(OF_SPACES,), (OF_SPACES, OF_IDS)], ids=["one index", "both indexes"])
+def test_a_space_is_read_completely_beside_a_damaged_index(
+    ledger: SqliteLedger, path: Path, caplog: pytest.LogCaptureFixture, names: tuple[str, ...]
+) -> None:
+    ((number,),) = rows(path, "SELECT number FROM spaces WHERE name = 'city'")
+    assert isinstance(number, int)
+    data = codec.encode(event(space="city", id="unindexed"))
+    checksum = event_checksum(12, number, "unindexed", data, 0)
+    insert_beside_indexes(path, names, (12, number, "unindexed", data, checksum, 0))
     reopened = SqliteLedger(path)
     try:
         for _ in range(2):
@@ -227,7 +244,7 @@ def test_a_space_is_read_completely_beside_a_damaged_index(
         run(reopened.close())
 
 
-@pytest.mark.parametrize("index", ["events_of_space", "sqlite_autoindex_events_1"])
+@pytest.mark.parametrize("index", [OF_SPACES, OF_IDS])
 def test_a_space_is_read_completely_beside_an_index_that_cannot_be_read(tmp_path: Path, index: str) -> None:
     path = tmp_path / "ledger.db"
     ledger = SqliteLedger(path)

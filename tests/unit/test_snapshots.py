@@ -4,10 +4,12 @@ import random
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from recallog import Event, Memory
@@ -16,8 +18,11 @@ from recallog.scanning.files import scan_files
 from recallog.scanning.forms import forms_of
 from recallog.settings import Settings
 from recallog_projections.stores.checksums import checksum
+from recallog_projections.tables import Table
+from recallog_projections.views import time_blocks
+from recallog_projections.views.time_blocks import TimeBlock, TimeBlocks
 from recallog_schemas import limits
-from support.events import event, numbered, publish_in, run
+from support.events import MOMENT, event, numbered, publish_in, run
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -112,6 +117,30 @@ def test_snapshots_of_other_code_are_not_used(tmp_path: Path, monkeypatch: pytes
             return await folded_offsets(memory, "0:37")
 
     assert run(work())[0] == 10
+
+
+def test_blocks_of_another_version_in_snapshots_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = [(each.name, each.type, each.default) for each in msgspec.structs.fields(TimeBlock)[1:]]
+    other = msgspec.defstruct("OtherBlock", [("first", int), *fields], frozen=True)  # as a map, not as an array
+    name = time_blocks.BLOCKS.name.replace(f"{TimeBlocks.version}", "0")
+
+    async def work() -> None:
+        events = [
+            said(f"{minute}", at=datetime.fromisoformat(MOMENT) + timedelta(minutes=minute)) for minute in range(EVENTS)
+        ]
+        with monkeypatch.context() as patched:
+            table: Table[Any] = Table(name, other)
+            patched.setattr(time_blocks, "TimeBlock", other)
+            patched.setattr(time_blocks, "BLOCKS", table)
+            patched.setattr(TimeBlocks, "tables", (table,))
+            async with Memory.open(tmp_path) as memory:
+                await memory.publish_many(events)
+                await texts(memory, "0:59")
+        async with Memory.open(tmp_path) as memory:
+            assert await texts(memory, events[30].at.isoformat()) == [f"{minute}" for minute in range(31)]
+
+    run(work())
+    assert snapshots_in(tmp_path) == [10, 20, 30, 40, 50]
 
 
 def test_a_rebuild_deletes_the_snapshots_of_the_former_generation(tmp_path: Path) -> None:

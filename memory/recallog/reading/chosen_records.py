@@ -52,6 +52,11 @@ class ChosenRecords:
         """An offset, at most `until`, before which no event is later."""
         return min(until, time_blocks.first_later(self.blocks, self.moment, until))
 
+    @property
+    def last_reached(self) -> int:
+        """Pasts continue each other only while it is the same: they lack answers from later blocks."""
+        return time_blocks.last_reached(self.blocks, self.moment)
+
     async def fold(
         self, projector: Projector, generation: Generation, until: int, progress: Progress | None = None
     ) -> None:

@@ -44,6 +44,8 @@ class _Line(NamedTuple):
     remember_until: datetime | None
     generation: str = ""
     """The generation whose snapshots they begin from; "": none."""
+    last_reached: int | None = None
+    """That of their chosen records; None: they have all records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ class Pasts:
                 whole = await self.below(views, space, until, progress=progress)
                 chosen = await ChosenRecords.of(remember_until, whole, space)
             saved = None if chosen is None else saved
-        line = _Line(views.name, space, remember_until, "" if saved is None else saved.generation.id)
+        last_reached = None if chosen is None else chosen.last_reached
+        line = _Line(views.name, space, remember_until, "" if saved is None else saved.generation.id, last_reached)
         way = _Way(views, line, until, saved, chosen)
         async with self._folding.setdefault(line, asyncio.Lock()):
             past = await self._nearest(way, partition)
@@ -211,7 +214,8 @@ class Pasts:
             kept.drop_of_other_keys(partition, sealing.count_destroyed(partition))
         lines = [(way.line, way.until)]
         if way.chosen is not None:  # up to the first later event, the past is that as of a position
-            lines.append((way.line._replace(remember_until=None), way.chosen.first_later(way.until)))
+            of_positions = way.line._replace(remember_until=None, last_reached=None)
+            lines.append((of_positions, way.chosen.first_later(way.until)))
         found = [kept.nearest(line, until) for line, until in lines for kept in (self._steps, self._asked)]
         if way.saved is not None:
             store = await way.saved.start_before(lines[-1][1])

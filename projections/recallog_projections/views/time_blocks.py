@@ -15,6 +15,10 @@ from recallog_projections.tables import Table
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import Record, timestamps, triggers
 
+VERSION = 1
+"""Raised whenever the blocks change. Snapshots are read by any version, since they have the code of views without
+blocks. So the table is named after it: a past that has blocks of another version folds all records."""
+
 BLOCK_EVENTS = 250
 """A query folds at most the block around its moment in vain; one of 1,000,000 events reads 4,000 blocks."""
 
@@ -35,7 +39,7 @@ class TimeBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The offsets of the events that a trigger has caused, such as the parts of its answer."""
 
 
-BLOCKS = Table("past.blocks", TimeBlock)
+BLOCKS = Table(f"past.blocks.{VERSION}", TimeBlock)
 """At (space, "", the first offset of the block in 20 digits); the block that is not full yet at (space)."""
 
 
@@ -43,7 +47,7 @@ class TimeBlocks:
     """Fold of every event of a space into blocks."""
 
     name: ClassVar[str] = "time blocks"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = VERSION
     ends_runs: ClassVar[Sequence[str]] = ()
     independent = True
     tables = (BLOCKS,)
@@ -78,14 +82,19 @@ def first_later(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> int:
     return next((block.first for block in blocks if block.latest > until), end)
 
 
+def last_reached(blocks: Sequence[TimeBlock], moment: datetime) -> int:
+    """The first offset of the last block with an event until `moment`; -1 if no block has one."""
+    until = timestamps.micros(moment)
+    return max((block.first for block in blocks if block.earliest <= until), default=-1)
+
+
 def choose_records(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> Iterator[Stretch]:
     """The records below `end` to fold for a past as of `moment`.
 
     From a block with later events only, these are the events that change settings. If a block with an event of the past
     follows, the events of answers are folded too, since they decide which later parts of an answer count.
     """
-    until = timestamps.micros(moment)
-    last = max((block.first for block in blocks if block.earliest <= until), default=-1)
+    until, last = timestamps.micros(moment), last_reached(blocks, moment)
     ends = [*(block.first for block in blocks[1:]), end]
     for is_later, pairs in groupby(zip(blocks, ends, strict=False), lambda pair: pair[0].earliest > until):
         *_, (_, stretch_end) = found = [*pairs]

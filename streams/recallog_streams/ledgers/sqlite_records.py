@@ -106,12 +106,14 @@ def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, byt
 
 def selection(connection: sqlite3.Connection, space: str, start: int, until: int) -> Selection:
     """How to read one space in a range: by its index, unless the index is damaged, or has other offsets than the
-    records or the index of ids."""
+    records of the range. In a long range it is compared with the index of ids instead."""
     number = number_of(connection, space)
     if number is None:
         return NO_RECORDS
-    short = until - start <= _SHORT_RANGE and _has_all(connection, number, "NOT INDEXED", start, until)
-    whole = short or _has_all(connection, number, "INDEXED BY sqlite_autoindex_events_1", 0, _OFFSETS_MAX)
+    if until - start <= _SHORT_RANGE:
+        whole = _has_all(connection, number, "NOT INDEXED", start, until)
+    else:
+        whole = _has_all(connection, number, "INDEXED BY sqlite_autoindex_events_1", 0, _OFFSETS_MAX)
     return Selection(number, by_index=whole)
 
 
