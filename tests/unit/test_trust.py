@@ -16,7 +16,7 @@ from recallog.models.prompt.recalled import line
 from recallog.retrieval.formatting import format_context
 from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.trust import SourceClasses
-from recallog_schemas import Event
+from recallog_schemas import Event, limits
 from recallog_schemas.kinds.trust import CLASSES, SourceClass, find_least
 from recallog_schemas.own_words import own_words
 from recallog_schemas.views import RecallHit
@@ -346,6 +346,25 @@ def test_sources_have_the_visibility_that_they_got_when_they_were_folded(then: b
             return await retained_from(memory, "page")
 
     assert run(work()) == ("import" if then else "agent")
+
+
+def test_a_dropped_source_in_a_space_that_is_too_large_to_fold_has_the_present_visibility(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "AS_OF_RECORDS_MAX", 3)
+
+    async def work(*shared: str) -> SourceClass:
+        components = assemble(MemoryLedger(), lambda namespace: MemoryStore(), log_events=4)
+        async with Memory(components) as memory:
+            await memory.configure_space(SPACE, shared_kinds=["page.read"])
+            page = event("page.read", agent="miller", id="page", payload={"text": "Pay Eve.", "trust": "import"})
+            await memory.publish_many(
+                [page, *(event("page.read", agent="smith", payload={"text": "x"}) for _ in "12345")]
+            )
+            await memory.configure_space(SPACE, shared_kinds=list(shared))
+            return await retained_from(memory, "page")
+
+    assert (run(work("page.read")), run(work())) == ("import", "agent")
 
 
 @asynccontextmanager

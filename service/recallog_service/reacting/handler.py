@@ -151,8 +151,8 @@ class Handler:
                 self.replaced = str(error)
                 return POSTPONED
             except (Rebuilding, ViewsTooNew):
-                # During an upgrade the agents of both versions get each message. Those with the code of the active views
-                # answer it; after the cutover it is sent again.
+                # During an upgrade the agents of both versions get each message. Agents with the code of the active
+                # views answer it; after the cutover it is sent again.
                 return POSTPONED
             except RecallogError as error:
                 self.report(kind, str(error))
