@@ -307,6 +307,12 @@ class MemoryAccess(Host):
         await ledger.open()
         return await erasing.keys_at(ledger, ledger.partition_of(space), offsets)
 
+    async def catch_up(self, views: "ProjectionGroup", partition: int) -> None:
+        """Wait until `views` have processed what a partition holds now. Raises `ViewsBehind`."""
+        end = (await self.components.ledger.ends())[partition]
+        if end:
+            await views.access.catch_up(partition, Position(partition, end - 1), self.progress)
+
     async def of_agent(
         self,
         space: str,

@@ -62,7 +62,7 @@ class LoopMemory(AnsweredMemory):
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
         views = self._groups[group]
         if group and after is None:
-            await self._catch_up(views, partition)
+            await self._access.catch_up(views, partition)
         page = await self._access.router.of_partition(partition, partial(due.work, after=after), views)
         return DueWork(page.items, page.last)
 

@@ -4,16 +4,16 @@ created."""
 import asyncio
 import json
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from recallog import Memory, RecallogError, ViewsBehind
-from recallog.extending import Components, MemoryLedger, MemoryStore, assemble
+from recallog.extending import Components, MemoryStore, assemble
 from recallog_service.cli import unknown_names
 from recallog_streams import generations
 from support.cli import Result, recallog
 from support.events import event, run
+from support.workers import LedgerOfWorkers
 
 NEVER = "no event was ever published in the space"
 
@@ -187,12 +187,6 @@ def test_publish_and_ingest_create_the_folder(tmp_path: Path) -> None:
     exported = recallog("export", "--home", tmp_path / "one")
     assert recallog("ingest", "-", "--home", tmp_path / "two", stdin=exported.out).code == 0
     assert recallog("export", "--home", tmp_path / "two") == exported
-
-
-class LedgerOfWorkers(MemoryLedger):
-    """A ledger whose views are folded by other processes, as on a cluster."""
-
-    folded_by_workers: ClassVar[bool] = True
 
 
 async def behind_by_one_event(after_wait_seconds: float) -> tuple[Memory, Components]:

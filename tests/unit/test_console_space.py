@@ -67,6 +67,22 @@ def test_events_show_whom_their_words_are_from_and_can_be_filtered_by_it(memory:
     assert browser.page("/console/event?space=village&at=0:2").text.count("tool") >= 2
 
 
+def test_events_have_the_class_that_the_space_says(memory: Memory, tmp_path: Path) -> None:
+    """The page showed the class of the kind, so that a list of imports had no mark."""
+    browser = browser_of(memory, tmp_path, said(1, "scraper", kind="world.observed"), said(2))
+    run(memory.configure_space("village", trust={"agents": {"scraper": "import"}}))
+    filtered = browser.page(f"{SPACE}&trust=import")
+    assert ("Loaf 1." in filtered.text, "Loaf 2." in filtered.text) == (True, False)
+    assert filtered.tags.count(("span", {"class": "tag warn"})) == 1
+    assert "sourceimport" in "".join(browser.page("/console/event?space=village&at=0:0").text.split())
+    assert "sourceagent" in "".join(browser.page("/console/event?space=village&at=0:1").text.split())
+    browser.sign_in(key_in(tmp_path, BAKER))
+    assert browser.page(SPACE).tags.count(("span", {"class": "tag warn"})) == 1
+    line = "[turn 001][world.observed][scraper][import] «Loaf 1.»"
+    assert run(memory.history("village")).items[0].line() == line
+    assert run(memory.timeline("village", "baker")).items[0].line() == line
+
+
 def test_older_events_are_a_link_away(memory: Memory, tmp_path: Path) -> None:
     browser = browser_of(memory, tmp_path, *(said(n) for n in range(120)))
     seen: list[str] = []

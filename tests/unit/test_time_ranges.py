@@ -128,6 +128,17 @@ def test_from_one_time_to_another_is_both_and_what_is_between(data: st.DataObjec
     assert holding(question, today) == expected(today, lambda day: one.first <= day <= other.last), question
 
 
+@given(st.integers(2000, 2030), st.integers(2000, 2030), st.sampled_from(["between {} and {}", "from {} to {}"]))
+def test_a_range_of_years_begins_before_it_ends_or_names_nothing(first: int, last: int, words: str) -> None:
+    question = f"What did I buy {words.format(first, last)}?"
+    (one,) = time_relations.find(question)
+    assert one.expressions[0].days(date(2023, 5, 1)) == (
+        ((date(first, 1, 1), date(last, 12, 31)),) if first <= last else ()
+    )
+    scope = time_scope.scope([one], datetime(2023, 5, 10, tzinfo=UTC), None, {})
+    assert (scope is not None) == (first <= last)
+
+
 RECENTLY = ["Which bread did I bake recently?", "What have I baked lately?", "my recent breads",
     "Was backte ich neulich?",
     "Was habe ich in letzter Zeit gebacken?", "¿Qué horneé últimamente?", "¿Qué he horneado recientemente?",

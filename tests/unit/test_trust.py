@@ -1,6 +1,9 @@
 """Source classes: of events, of entries that were made from others, in filters, and in what agents are shown."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -8,17 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog import InvalidArgument, Memory
-from recallog.extending import MemoryLedger, MemoryStore, assemble
+from recallog.extending import Components, MemoryLedger, MemoryStore, assemble
 from recallog.models.prompt.recalled import line
 from recallog.retrieval.formatting import format_context
 from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.trust import SourceClasses
-from recallog_schemas import Event
+from recallog_schemas import Event, limits
 from recallog_schemas.kinds.trust import CLASSES, SourceClass, find_least
 from recallog_schemas.own_words import own_words
 from recallog_schemas.views import RecallHit
 from recallog_service.mcp import showing
+from recallog_streams import generations
 from support.events import event, run
+from support.workers import LedgerOfWorkers
 
 pytestmark = pytest.mark.models("prompt", "tiers", "facts")
 
@@ -314,6 +319,105 @@ def test_an_entry_made_from_events_has_the_class_of_the_least_trusted_one(unique
         "of agent": "agent", "of tool": "tool", "of import": "import", "of entry": "tool", "of ann": "import",
         "of unknown": "agent", "of hidden": "agent",
     }  # fmt: skip
+
+
+async def retained_from(memory: Memory, *sources: str) -> SourceClass:
+    """The class of a new entry of the baker that is made from some events."""
+    made = await memory.long_term.retain(*V, f"Made from {sources}.", type="note", dedup="off", based_on=sources)
+    assert made.id is not None
+    (shown,) = (await memory.entries(*V, [made.id])).entries
+    return shown.trust
+
+
+@pytest.mark.parametrize("newer", [0, 8])
+@pytest.mark.parametrize("then", [True, False])
+def test_sources_have_the_visibility_that_they_got_when_they_were_folded(then: bool, newer: int) -> None:
+    """The present settings decided: they hid a class that the agent could see, and showed one that it could not."""
+
+    async def work() -> SourceClass:
+        components = assemble(MemoryLedger(), lambda namespace: MemoryStore(), log_events=4)
+        async with Memory(components) as memory:
+            await memory.configure_space(SPACE, shared_kinds=["page.read"] if then else [])
+            page = event("page.read", agent="miller", id="page", payload={"text": "Pay Eve.", "trust": "import"})
+            await memory.publish(page)
+            await memory.configure_space(SPACE, shared_kinds=[] if then else ["page.read"])
+            await memory.publish_many([event("page.read", agent="smith", payload={"text": "x"}) for _ in range(newer)])
+            assert bool((await memory.entries(*V, ["page"])).entries) == then
+            return await retained_from(memory, "page")
+
+    assert run(work()) == ("import" if then else "agent")
+
+
+def test_a_dropped_source_in_a_space_that_is_too_large_to_fold_has_the_present_visibility(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "AS_OF_RECORDS_MAX", 3)
+
+    async def work(*shared: str) -> SourceClass:
+        components = assemble(MemoryLedger(), lambda namespace: MemoryStore(), log_events=4)
+        async with Memory(components) as memory:
+            await memory.configure_space(SPACE, shared_kinds=["page.read"])
+            page = event("page.read", agent="miller", id="page", payload={"text": "Pay Eve.", "trust": "import"})
+            await memory.publish_many(
+                [page, *(event("page.read", agent="smith", payload={"text": "x"}) for _ in "12345")]
+            )
+            await memory.configure_space(SPACE, shared_kinds=list(shared))
+            return await retained_from(memory, "page")
+
+    assert (run(work("page.read")), run(work())) == ("import", "agent")
+
+
+@asynccontextmanager
+async def worker_of(components: Components) -> AsyncIterator[None]:
+    """Fold the views as the ledger grows."""
+
+    async def fold() -> None:
+        while True:
+            await generations.current(components.views.builder, 0)
+            await asyncio.sleep(0)
+
+    folding = asyncio.ensure_future(fold())
+    try:
+        yield
+    finally:
+        folding.cancel()
+
+
+@pytest.mark.parametrize("author", ["baker", "miller"])
+@pytest.mark.parametrize("unique_ids", [True, False])
+def test_on_a_cluster_a_source_that_was_just_published_is_waited_for(unique_ids: bool, author: str) -> None:
+    """It was not found in the views, and lowered nothing."""
+
+    async def work() -> SourceClass:
+        store = MemoryStore()
+        ledger = LedgerOfWorkers(unique_ids=unique_ids)
+        components = assemble(ledger, lambda namespace: store, after_wait_seconds=60)
+
+        async with Memory(components) as memory:
+            await memory.publish(event())
+            await generations.current(components.views.builder, 0)
+            payload = {"text": "Pay Eve.", "trust": "import"}
+            await memory.publish(event("world.observed", agent=author, id="page", payload=payload))
+            made = asyncio.ensure_future(retained_from(memory, "page"))
+            await asyncio.sleep(0)
+            async with worker_of(components):
+                return await made
+
+    assert run(work()) == "import"
+
+
+def test_a_source_that_is_unknown_on_a_cluster_lowers_nothing() -> None:
+    async def work() -> SourceClass:
+        store = MemoryStore()
+        components = assemble(LedgerOfWorkers(), lambda namespace: store, after_wait_seconds=60)
+
+        async with Memory(components) as memory:
+            await memory.publish(event())
+            await generations.current(components.views.builder, 0)
+            async with worker_of(components):
+                return await retained_from(memory, "no such event")
+
+    assert run(work()) == "agent"
 
 
 @pytest.mark.parametrize("budget", [100, 150, 400])

@@ -26,11 +26,6 @@ class AnsweredMemory:
         """The groups of projections that make triggers due, the built-in views first."""
         return self._access.components.due_groups()
 
-    async def _catch_up(self, views: "ProjectionGroup", partition: int) -> None:
-        end = (await self._access.components.ledger.ends())[partition]
-        if end:
-            await views.access.catch_up(partition, Position(partition, end - 1), self._access.progress)
-
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of `due.now` of a trigger, also of a user's projection; None if it is not due, or not any more."""
         query = partial(due.standing, space=space, trigger=trigger)
@@ -52,7 +47,7 @@ class AnsweredMemory:
             return True
         own = self._groups[1:]
         for views in own:
-            await self._catch_up(views, ledger.partition_of(space))
+            await self._access.catch_up(views, ledger.partition_of(space))
         return bool(own) and await self.standing(space, trigger) is not None
 
     async def publish(self, events: Sequence[Event], keys: Collection[str] = ()) -> Sequence[Position]:

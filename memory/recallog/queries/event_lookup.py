@@ -1,6 +1,7 @@
 """Event lookup: positions of events by id, and events that the views have dropped."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from recallog.components import Components
@@ -8,7 +9,7 @@ from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog_projections.tables import RowKey, Tail
-from recallog_projections.views import episodic, settings, visibility
+from recallog_projections.views import activity, episodic, settings, visibility
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
@@ -41,20 +42,47 @@ async def find_offsets(reading: ReadSession, space: str, ids: Collection[str]) -
     return {each: offset for each, offset in found.items() if offset is not None}
 
 
+async def have_processed(reading: ReadSession, ledger: Ledger, space: str, ids: Collection[str]) -> bool:
+    """Whether the views have processed an event with each of these ids."""
+    offsets = await offsets_of(reading, ledger, space, ids)
+    newest = max(offsets.values(), default=-1)
+    return offsets.keys() >= {*ids} and newest <= (await reading.snapshot()).processed
+
+
 async def read_visible(reading: AgentReading, ids: Collection[str]) -> list[Event]:
-    """The events with these ids that the agent may see by the present settings of the space, read from the ledger."""
+    """The events with these ids that the agent may see, as they are in the ledger.
+
+    An event has the visibility that it got when it was folded, as in the logs of the views.
+    """
     offsets = await offsets_of(reading, reading.ledger, reading.space, ids)
-    space = (await reading.snapshot([RowKey(settings.SPACES.name, reading.space)])).row(settings.SPACES, reading.space)
-    found = []
+    found = dict[int, Event]()
     for offset in sorted(offsets.values()):
         data = await record_at(reading.ledger, reading.partition, offset)
-        try:
-            event = None if data is None else codec.decode(data)
-        except InvalidEvent:  # of another program, or sealed without its key
-            continue
-        if event is not None and (visibility.is_shared(event, space) or reading.agent in visibility.readers(event)):
-            found.append(event)
-    return found
+        with suppress(InvalidEvent):  # of another program, or sealed without its key
+            if data is not None:
+                found[offset] = codec.decode(data)
+    own = {offset for offset, event in found.items() if reading.agent in visibility.readers(event)}
+    others = {offset: event for offset, event in found.items() if offset not in own and event.audience is None}
+    seen = own | (await _find_shared(reading, others) if others else set())
+    return [event for offset, event in found.items() if offset in seen]
+
+
+async def _find_shared(reading: AgentReading, events: Mapping[int, Event]) -> set[int]:
+    """The offsets of those events of other agents that were shared when they were folded.
+
+    Events that the logs have dropped are looked up in the past. The present settings decide if the space has none, or
+    is too large to be folded.
+    """
+    rows = [RowKey(table.name, reading.space) for table in (settings.SPACES, activity.SPACES)]
+    snapshot = await reading.snapshot(rows, episodic.logs(reading.space, reading.agent, reading.log_events))
+    space, counted = snapshot.row(settings.SPACES, reading.space), snapshot.row(activity.SPACES, reading.space)
+    tails = snapshot.tail(episodic.OWN, reading.space, reading.agent), snapshot.tail(episodic.SHARED, reading.space)
+    seen = {memory.offset for memory in episodic.merge(*tails)}
+    dropped = [each for each in sorted(events.keys() - seen) if each < (episodic.kept_from(*tails) or 0)]
+    if space is None or counted is None or counted.events > limits.AS_OF_RECORDS_MAX:
+        return seen | {each for each in dropped if visibility.is_shared(events[each], space)}
+    past = PastMemory(reading)
+    return seen | {each for each in dropped if (await past.look_up_seen(each))[0]}
 
 
 async def known_positions(

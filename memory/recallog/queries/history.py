@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from recallog.queries.timeline import EventFilter
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import SpaceReading
+from recallog.reading.source_classes import make_sourced
 from recallog.reading.subject import of_space
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.settings import SPACES, FoldPlans
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.event import ERASED_TEXT, ERASED_VERSION
@@ -69,7 +71,9 @@ async def page(
 
 
 def _page(snapshot: Snapshot, space: str, newest_first: list[Remembered], older: Position | None) -> HistoryPage:
-    return HistoryPage(**of_space(snapshot, space), items=tuple(reversed(newest_first)), older=older)
+    sources = SourceClasses(snapshot.row(SPACES, space))
+    items = tuple(make_sourced(sources, shown) for shown in reversed(newest_first))
+    return HistoryPage(**of_space(snapshot, space), items=items, older=older)
 
 
 async def _events(

@@ -16,6 +16,7 @@ from recallog.queries.timeline import bytes_of
 from recallog.reading import time_travel
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
+from recallog.reading.source_classes import make_sourced
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
@@ -167,8 +168,7 @@ class VisibleEvents:
 
     def open(self, memory: RememberedEvent) -> SourcedEvent:
         shown = self.snapshot.make_remembered(memory.offset, memory.data, memory.text)
-        trust = self.sources.class_of(shown.event)
-        return SourcedEvent.model_construct(position=shown.position, event=shown.event, text=shown.text, trust=trust)
+        return make_sourced(self.sources, shown)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
         shown = self.open(memory)

@@ -10,10 +10,12 @@ from recallog.operations.parameters import Filters
 from recallog.reading.event_order import in_event_time
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
+from recallog.reading.source_classes import make_sourced
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
+from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
 from recallog_schemas.views.base import Room, fitting
@@ -88,10 +90,10 @@ async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: P
     The logs retain `log_events` events.
     """
     space, agent, log_events = reading.space, reading.agent, reading.log_events
-    row = RowKey(settings.AGENTS.name, space, agent)
+    rows = [RowKey(settings.AGENTS.name, space, agent), RowKey(settings.SPACES.name, space)]
     newest = min(_FIRST_READ_EVENTS, log_events)
     while True:
-        snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))
+        snapshot = await reading.snapshot(rows, episodic.logs(space, agent, newest))
         if before is not None:
             positions.check_same_partition(space, snapshot.partition, before.partition, "before")
         tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
@@ -101,9 +103,10 @@ async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: P
         if older is not None or kept_from is None or newest == log_events:
             break
         newest = min(log_events, _MORE * newest)
+    sources = SourceClasses(snapshot.row(settings.SPACES, space))
     return TimelinePage(
         **await of_agent(reading, snapshot),
-        items=tuple(in_event_time(found[::-1])),
+        items=tuple(make_sourced(sources, shown) for shown in in_event_time(found[::-1])),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,
     )

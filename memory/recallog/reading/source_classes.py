@@ -8,13 +8,19 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_projections.views.trust import SourceClasses
 from recallog_schemas.kinds.trust import AGENT
-from recallog_schemas.views import RecallHit
+from recallog_schemas.views import RecallHit, Remembered, SourcedEvent
 
 
 async def read_sources(reading: SpaceReading) -> SourceClasses:
     """The source classes of the space."""
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, reading.space)])
     return SourceClasses(snapshot.row(settings.SPACES, reading.space))
+
+
+def make_sourced(sources: SourceClasses, shown: Remembered) -> SourcedEvent:
+    """An event with its source class."""
+    trust = sources.class_of(shown.event)
+    return SourcedEvent.model_construct(position=shown.position, event=shown.event, text=shown.text, trust=trust)
 
 
 def mark_classes(snapshot: Snapshot, space: str, hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:

@@ -156,7 +156,9 @@ def _year(words: Mapping[str, str], number: int, now: date | None) -> Iterable[D
 
 
 def _years(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    yield date(int(words["first"]), 1, 1), date(int(words["year"]), 12, 31)
+    """From a year to the end of one that is not earlier."""
+    if (first := int(words["first"])) <= (last := int(words["year"])):
+        yield date(first, 1, 1), date(last, 12, 31)
 
 
 def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:

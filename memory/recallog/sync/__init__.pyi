@@ -411,7 +411,8 @@ class LongTerm:
     similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
     another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
     supersedes the old one, which stays, and says since when it is past. `at` is the time of what the text says: of
-    two values the later one counts.
+    two values the later one counts. The class of its sources in `based_on` is looked up now; an id that is unknown
+    yet does not lower it. See [trust](../trust.md).
 
     Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
     changed then.

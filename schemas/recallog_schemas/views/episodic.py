@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, OfSpace, Remembered, event_lines
+from recallog_schemas.views.base import Bounded, OfAgent, OfSpace, Remembered, SourcedEvent, event_lines
 
 
 class EpisodicView(OfAgent, Bounded):
@@ -30,7 +30,7 @@ class EpisodicView(OfAgent, Bounded):
 class TimelinePage(OfAgent):
     """A page of the events that an agent may see, oldest first. The first page holds the newest events."""
 
-    items: tuple[Remembered, ...]
+    items: tuple[SourcedEvent, ...]
     """The events of the page, oldest first."""
     older: Position | None
     """Pass it as `before` to get the next page; None on the last page."""
@@ -46,7 +46,7 @@ class TimelinePage(OfAgent):
 class HistoryPage(OfSpace):
     """A page of the events of a space, oldest first. The first page holds the newest events."""
 
-    items: tuple[Remembered, ...]
+    items: tuple[SourcedEvent, ...]
     """The events of the page, oldest first."""
     older: Position | None
     """Pass it as `before` to get the next page; None on the last page."""

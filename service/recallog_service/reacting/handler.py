@@ -152,8 +152,7 @@ class Handler:
                 return POSTPONED
             except (Rebuilding, ViewsTooNew):
                 # During an upgrade the agents of both versions get each message. Agents with the code of the active
-                # views
-                # answer it; after the cutover it is sent again.
+                # views answer it; after the cutover it is sent again.
                 return POSTPONED
             except RecallogError as error:
                 self.report(kind, str(error))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -100,9 +101,18 @@ async def retain(access: MemoryAccess, event: Event) -> Retained:
 
 
 async def _lower_to_sources(access: MemoryAccess, event: Event) -> Event:
-    """`event` with the class of the least trusted event that it names as a source. The fold adds that of entries."""
-    if not event.payload.get("sources"):
+    """`event` with the class of the least trusted event that it names as a source. The fold adds that of entries.
+
+    Raises `ViewsBehind` if workers fold the views and do not reach a source that was published before. An unknown id
+    lowers nothing.
+    """
+    ids = event.payload.get("sources")
+    if not ids:
         return event
+    ledger = access.components.ledger
+    known = partial(event_lookup.have_processed, ledger=ledger, space=event.space, ids=ids)
+    if ledger.folded_by_workers and not await access.of_space(event.space, At(), known):
+        await access.catch_up(access.components.views, ledger.partition_of(event.space))
     least = await access.of_agent(event.space, event.agent, At(), _find_class, event)
     return event.model_copy(update={"payload": {**event.payload, **trust.state_class(least)}})
 
