@@ -71,7 +71,7 @@ async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> s
 
 
 async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled]:
-    """The triggers of a partition that fall due from `since` to `until`, but after the time of their agent."""
+    """The triggers of a partition that fall due from `since` to `until`, at times later than that of their agent."""
     found: list[Scheduled] = []
     after, last = due.before(since), False
     while not last:

@@ -147,9 +147,9 @@ class QueryRouter:
         return [item for answer in answers for item in answer]
 
     def _checking(self, reading: ReadSession, after: Position) -> FirstRead:
-        """The first read of a session, which checks that `after` is a record that the views have applied.
+        """The first read of a session. It also checks that `after` is a record that the views have applied.
 
-        A call of its own would take as long as the read.
+        A separate call would take as long as the read.
         """
         unchecked = ReadSession(reading.store, reading.partition, reading.source)
         letter = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(after.offset))
