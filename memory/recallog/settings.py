@@ -202,7 +202,9 @@ def read_file(variable: str) -> str | None:
     try:
         return Path(file).read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise SettingsError(f"{variable}_FILE: {file} cannot be read: {error}") from None
+        # Without the path, in which somebody may have put the secret itself.
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise SettingsError(f"{variable}_FILE: the file that it names cannot be read: {reason}") from None
 
 
 def _folder(home: object) -> Path:

@@ -62,7 +62,7 @@ class Breaker:
 
     `unavailable` makes the error that callers get from a reason, the predicate of a sentence such as "said nothing for
     2 s". `failures` are the exceptions which say that the dependency cannot be reached; `reason_of` describes them.
-    Any other outcome, an error too, is an answer and closes the breaker. So does an answer to an older call, and a
+    Any other outcome, even an error, is an answer and closes the breaker. So does an answer to an older call, and a
     failed call counts only if nothing was answered since it began: one slow call beside others that are answered
     says nothing about the dependency.
     """

@@ -40,7 +40,7 @@ def read_only(what: str, path: Path) -> StorageReadOnly:
 
 
 def full(what: str, path: Path) -> StorageFull:
-    """The error of a process that found no space, or reached its quota, in writing `path`."""
+    """The error of a process that found no space, or reached its quota, while writing `path`."""
     return StorageFull(f"no space left for the {what} {path}; nothing was written. Free some space and try again")
 
 
@@ -66,7 +66,7 @@ def has_space(path: Path) -> bool:
 
 
 def has_room(folder: Path, bytes_min: int) -> bool:
-    """Whether the file system of `folder`, which exists, has this many free bytes, and gives this user some of them.
+    """Whether the file system of `folder`, which exists, has this many free bytes, of which this user may take some.
 
     Only the latter shows whether a quota is reached.
     """

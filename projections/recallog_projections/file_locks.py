@@ -1,6 +1,6 @@
 """Locks on open files: `flock`, or on Windows a locked byte.
 
-The only module that knows the difference. Locks of both kinds end with their process, and with the closing of the
+No other module depends on the difference. Locks of both kinds end with their process, and with the closing of the
 descriptor.
 """
 

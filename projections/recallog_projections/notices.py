@@ -22,7 +22,7 @@ _told: ContextVar[list[str] | None] = ContextVar("told", default=None)
 
 
 def tell(area: str, message: str) -> None:
-    """Tell the caller of an operation about a probable mistake: by a warning, once; a door by what it answers."""
+    """Tell the caller of an operation about a probable mistake: in the list of `collect_notices`, or by a warning."""
     told = _told.get()
     if told is None:
         warn_once(area, message, message)
@@ -32,7 +32,7 @@ def tell(area: str, message: str) -> None:
 
 @contextmanager
 def collect_notices() -> Iterator[list[str]]:
-    """Collect the notices within it, for a door that answers them: the log of a server has no names of its clients."""
+    """Collect the notices of the block, to include them in an answer: a server's log has no names of its clients."""
     messages: list[str] = []
     token = _told.set(messages)
     try:
@@ -42,5 +42,5 @@ def collect_notices() -> Iterator[list[str]]:
 
 
 def forget() -> None:
-    """Forget what was said, so that every cause is said again."""
+    """Forget which causes were logged, so that each is logged again."""
     _said.clear()

@@ -1,7 +1,7 @@
 """Patience: work that takes minutes, such as a rebuild, waits for servers as long as a worker does.
 
-A question is answered to somebody who waits, so it gives up after two seconds of silence. A rebuild that gives up has
-worked in vain. Patience belongs to the call, not to a connection: one process answers questions and rebuilds views.
+Somebody waits for the answer to a question, so a question gives up after two seconds of silence. A rebuild that gives
+up loses its work. Patience belongs to the call, not to a connection: one process answers questions and rebuilds views.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What installed distributions bring, found among their entry points: adapters, models, formats, commands.
+"""What installed distributions provide through their entry points: adapters, models, formats, commands.
 
 A distribution registers a factory under one of the groups below, with the URL scheme as the entry point's name:
 
@@ -7,7 +7,7 @@ A distribution registers a factory under one of the groups below, with the URL s
 postgres = "my_package:open_database"
 ```
 
-Adapters and commands are looked for only if their name is not built in, and formats when files are read.
+Adapters and commands are searched for only if their name is not built in, and formats when files are read.
 """
 
 import importlib
@@ -30,7 +30,7 @@ STORES = "recallog.stores"
 ENGINES = "recallog.engines"
 """`factory(url, settings) -> Engine`"""
 MODELS = "recallog.models"
-"""`Model`: a memory model of a program's own."""
+"""`Model`: a custom memory model."""
 EMBEDDERS = "recallog.embedders"
 """`factory(name, api_key, deadline_seconds) -> Embedder`"""
 FORMATS = "recallog.formats"
@@ -44,7 +44,7 @@ TESTING = "recallog.testing"
 
 
 class AdapterSettings(NamedTuple):
-    """What the settings of a memory say to each adapter."""
+    """The settings of a memory that each adapter gets."""
 
     deadline_seconds: float = limits.DEADLINE_SECONDS
     """How long a question waits for a server that does not answer."""

@@ -1,6 +1,6 @@
 """Files and folders of a memory, which are readable and writable to their owner alone, whatever the umask is.
 
-Only new ones are made so: what exists keeps the rights that its owner gave it.
+This applies to new ones only: existing ones keep the rights that their owner gave them.
 """
 
 import os
@@ -16,7 +16,7 @@ from recallog_projections import file_locks
 _POLL_SECONDS = 0.01
 FILE, FOLDER = 0o600, 0o700
 UMASK = 0o077
-"""Of a process of its own whose libraries create files too."""
+"""For a separate process of Recallog whose libraries also create files."""
 
 
 def make_folder(path: Path) -> None:
@@ -89,12 +89,12 @@ class LockFile:
 
 
 class LockHeld(Exception):
-    """Somebody else holds a lock."""
+    """Another process or object holds a lock."""
 
 
 @contextmanager
 def hold_lock(path: Path, wait_seconds: float = 0) -> Iterator[None]:
-    """Hold the lock at `path`. Raises `LockHeld` if somebody else has held it for more than `wait_seconds`."""
+    """Hold the lock at `path`. Raises `LockHeld` if another holder has kept it for more than `wait_seconds`."""
     lock, give_up = LockFile(path), time.monotonic() + wait_seconds
     while not lock.acquire():
         if time.monotonic() >= give_up:

@@ -12,7 +12,7 @@ class Projection(Protocol):
     """A pure function from records to changes of rows.
 
     It uses no I/O, no clock and no randomness; the time is the record's `at`. A projection writes only its own tables.
-    It may read those of the projections that are folded with it: the ones folded before it have already applied the
+    It may read the tables of projections that are folded with it; those folded before it have already applied the
     run. If it raises an exception, the record becomes a dead letter for all projections and the fold continues.
 
     A *run* is consecutive records of one space. Where runs end is not fixed, and the rows must not depend on it.
@@ -24,16 +24,16 @@ class Projection(Protocol):
     are all its kinds, and each of its runs is one record. A projection that reads no rows but its own and the settings
     has an empty `ends_runs`, which makes its fold several times as fast.
 
-    An optional method `ignores(rows, record)` tells from the settings alone that it has nothing to do with a record of
-    these kinds. Such a record does not end a run, and it may or may not be called for it.
+    An optional method `ignores(rows, record)` says, from the settings alone, that a record of these kinds does not
+    concern the projection. Such a record does not end a run, and the projection may or may not be called for it.
 
-    An optional attribute `independent` is true if moreover no other projection reads its rows, and it reads no
+    An optional attribute `independent` is true if, in addition, no other projection reads its rows, and it reads no
     settings.
 
     An optional method `due(rows, record)` names triggers that the record makes due, see `views.due`.
 
-    The fold may call a projection with rows that are not loaded, which then seem not to exist. It drops what comes of
-    that, errors too, loads them, and calls the projection again.
+    The fold may call a projection with rows that are not loaded, which then seem not to exist. It discards the result
+    of that call, even an error, loads the rows, and calls the projection again.
     """
 
     @property
@@ -43,7 +43,7 @@ class Projection(Protocol):
 
     @property
     def version(self) -> int:
-        """To be raised whenever the same records would give other rows. The views are then rebuilt automatically."""
+        """Raise it whenever the same records would give other rows. The views are then rebuilt automatically."""
         ...
 
     @property

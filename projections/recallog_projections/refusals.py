@@ -2,7 +2,7 @@
 
 A projection decides in the order of the ledger, and never by an exception. A change that it refuses alters nothing, and
 is noted in a log by the agent of the event; a change without a note was made. So a command that succeeds adds no row,
-and the notes are as many as a log retains.
+and there are at most as many notes as a log retains.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The id of the event that asks for it."""
     why: str | dict[str, str]
     """The reason, in the words of the projection; for a change of several things, the reason by the id of each that
-    stays as it was."""
+    was not changed."""
 
 
 def log_of_refusals(name: str) -> Log[Refusal]:

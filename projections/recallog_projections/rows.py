@@ -56,7 +56,7 @@ class Rows:
     """
 
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True, complete: bool = False) -> None:
-        """`complete` says that no row exists but those that this object has written."""
+        """`complete` says that no row exists except those that this object has written."""
         self._tables = {table.name: table for table in tables}
         self._not_cached = frozenset(name for name, table in self._tables.items() if _is_write_only(table))
         self.strict = strict
@@ -186,7 +186,7 @@ class Rows:
             self.load_from(self.fetch, *self.take_wanted())
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
-        """The rows, and the logs of which the totals, were read since the last call and are not loaded."""
+        """The rows that were read since the last call and are not loaded, and the logs whose totals were."""
         wanted, self._wanted = self._wanted, {}
         return (
             [RowKey(*address) for address in wanted if len(address) == 4],
@@ -195,7 +195,7 @@ class Rows:
 
     def load(self, rows: Iterable[tuple[RowKey, bytes | None]], totals: Iterable[tuple[LogName, int]] = ()) -> None:
         """Add rows as the store holds them, None for those that do not exist, and totals of logs, without the entries
-        of this batch. A row that is here already stays."""
+        of this batch. A row that is loaded already is not replaced."""
         for address, data in rows:
             if address not in self._values:
                 self._values[address] = None if data is None else self._tables[address.table].decode(data)
@@ -232,7 +232,7 @@ class Rows:
             if self.fetch is None or (self._complete and table.name not in self._not_cached):
                 self._want(table, address)
                 return None
-            now = self._values.pop(address)  # else the row would be here already
+            now = self._values.pop(address)  # otherwise the row would be loaded already
             self.load_from(self.fetch, [RowKey(*address)], [])
             before, self._values[address] = self._values[address], now
             self._before_run[address] = before
@@ -241,7 +241,7 @@ class Rows:
     def finish_run(self) -> None:
         """Finish the run being folded: it can no longer be undone without the rest of the batch.
 
-        Since a row was read that is not loaded, runs are guesses instead, which `undo_run` undoes together.
+        After a read of a row that is not loaded, runs are guesses instead, which `undo_run` undoes together.
         """
         if self.is_wanting or self._before:
             before = self._before_guesses if self.is_wanting else self._before
@@ -306,7 +306,7 @@ class Rows:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no row exists but those that this object has written."""
+        """Whether no row exists except those that this object has written."""
         return self._complete
 
     @property

@@ -1,4 +1,4 @@
-"""Names that survive a power failure: a sync of a file makes its content safe, and not the name that leads to it."""
+"""Names of files that survive a power failure: a sync of a file makes its content safe, but not its name."""
 
 import os
 from contextlib import suppress
@@ -17,7 +17,7 @@ def sync(path: Path) -> None:
 def sync_names(folder: Path) -> None:
     """Make the names in a folder safe, and its own name and those of the folders above, up to the root of its disk.
 
-    A folder above that this user may not read was made by somebody else.
+    A folder above that this user may not read is skipped: another user created it.
     """
     folder = folder.absolute()
     sync(folder)

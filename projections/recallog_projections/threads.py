@@ -1,4 +1,4 @@
-"""Closing what a thread works on: without blocking the event loop, and also where the caller is cancelled."""
+"""Closing what a thread works on, without blocking the event loop, and even if the caller is cancelled."""
 
 import asyncio
 from collections.abc import Callable

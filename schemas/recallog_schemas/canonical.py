@@ -23,7 +23,7 @@ _Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.ID_CHA
 
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """The fields of `Event` in their order. Patterns of names are checked apart: a known name costs one look-up."""
+    """The fields of `Event` in their order. Names are checked separately: a known name costs one look-up."""
 
     envelope: Annotated[int, msgspec.Meta(ge=ENVELOPE_VERSION, le=ERASED_VERSION)]
     id: _Identifier
@@ -56,7 +56,7 @@ class _Valid(dict[str, None]):
 
 
 _KNOWN_MAX = 50_000
-"""Names that are known to be valid: the spaces and agents that a process folds in some hours. They take some MiB."""
+"""The maximum number of cached valid names: what a process folds in some hours. They take some MiB."""
 _names = _Valid(lambda text: in_nfc(text) == text and is_name(text))
 _kinds = _Valid(re.compile(KIND_PATTERN).fullmatch)
 

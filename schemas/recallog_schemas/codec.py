@@ -135,7 +135,7 @@ def _decode_spelled_otherwise(data: bytes) -> Event:
     if len(data) > limits.EVENT_BYTES_MAX:
         from recallog_schemas import sealing  # few commands need it
 
-        if not sealing.is_sealed(data):  # which is longer than its event
+        if not sealing.is_sealed(data):  # a sealed record is longer than its event
             _check_size(data)
     try:
         event: Event = _validate_fields(data)
@@ -188,7 +188,7 @@ def make(fields: dict[str, Any]) -> Event:
 
 
 def checked_name(name: str, field: str = "space") -> str:
-    """The name of a space or an agent in NFC. Raises `InvalidArgument` for what cannot name one."""
+    """The name of a space or an agent in NFC. Raises `InvalidArgument` if it is not valid."""
     try:
         return names.check_name(name)
     except PydanticCustomError as error:

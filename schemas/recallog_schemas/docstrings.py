@@ -1,4 +1,4 @@
-"""Docstrings as text: of classes in paragraphs, and of attributes, which only the source has.
+"""The docstrings of classes and attributes as text. Only the source has docstrings of attributes.
 
 This module reads source files: use it for exports and generated pages, not in calls.
 """

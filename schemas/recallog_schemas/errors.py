@@ -98,7 +98,7 @@ class FutureSchema(InvalidEvent):
 
 
 class IdConflict(RecallogError):
-    """The id already belongs to another event of the same space. Nothing of the call was written.
+    """The id already belongs to another event of the same space. The call wrote nothing.
 
     `path` is the first field that differs, for example `payload.text`; `at` is not compared. `position` is the position
     of the event with this id, for example `0:41`; "" if it is in the same call.
@@ -111,7 +111,7 @@ class IdConflict(RecallogError):
 
 
 class SourcesErased(RecallogError):
-    """An event is made from another one that was erased meanwhile. Nothing was written."""
+    """A source of an event was erased before the event was written. Nothing was written."""
 
     retryable: ClassVar[bool] = True
 
@@ -245,7 +245,7 @@ class StorageReadOnly(StorageUnavailable):
 
 
 class StorageCorrupt(StorageError):
-    """The stored bytes are truncated or damaged. `finding` is the message without the advice that ends it.
+    """The stored bytes are truncated or damaged. `finding` is the message without the advice at its end.
 
     For a damaged record of the ledger, `position` is its position, for example `0:57`, and `until` the offset of the
     next record that can be read, as far as known: reading can continue there.

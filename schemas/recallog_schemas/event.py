@@ -88,7 +88,7 @@ def check_payload(kind: str, schema_version: int, payload: Mapping[str, Any]) ->
 
 
 def check_erased(payload: Mapping[str, Any]) -> None:
-    """Raise `PydanticCustomError` if `payload` is not that of an erased event."""
+    """Raise `PydanticCustomError` if `payload` is not the payload of an erased event."""
     if payload:
         raise PydanticCustomError("erased", "envelope 2 is that of an erased event, whose payload is empty")
 
@@ -237,7 +237,7 @@ class Record(msgspec.Struct, frozen=True):
     appended: int = 0
     """When it was first appended to a ledger, in milliseconds since 1970; 0 if that is not known, as in old ledgers."""
     is_ahead: bool = False
-    """Whether the `at` of its event is more than a day after that, see `ahead_of`. Such a time sets no clock."""
+    """Whether the `at` of its event is more than a day after `appended`, see `ahead_of`. Such a time sets no clock."""
 
     @property
     def position(self) -> Position:
@@ -251,7 +251,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def ahead_of(appended: int) -> datetime:
-    """The latest plausible `at` of an event that was appended at this time, in milliseconds since 1970."""
+    """The latest plausible `at` of an event that was appended at `appended`, in milliseconds since 1970."""
     return timestamps.moment_of(1_000 * appended) + _AHEAD if 0 < appended < _APPENDED_MAX else _NEVER
 
 

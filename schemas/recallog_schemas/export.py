@@ -66,8 +66,8 @@ def schema_of(model: type[Any], mode: Literal["validation", "serialization"]) ->
 
 
 def write(folder: Path, found: Mapping[str, Schema]) -> list[Path]:
-    """Write all documents into `folder`; the files, in order. Files of an earlier export that are not among them are
-    removed."""
+    """Write all documents into `folder`, and remove the other files of an earlier export. Returns the files, in
+    order."""
     written = []
     for name, document in found.items():
         path = folder / name

@@ -24,7 +24,7 @@ _IMPORT = re.compile(r"^from (\S+) import (.+)$", re.MULTILINE)
 _OF_MODEL = re.compile(r"recallog\w*\.models\.(\w+)\b")
 
 _DEFINED_IN: dict[object, str] = {}
-"""The modules that define what others document."""
+"""By class or function that another module documents: the module that defines it."""
 
 
 def lazy_exports(package: str, *, is_documented: bool = False) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -36,7 +36,7 @@ def lazy_exports(package: str, *, is_documented: bool = False) -> tuple[Callable
 
     @cache
     def modules() -> dict[str, str]:
-        """The modules that names are imported from."""
+        """The module that each name is imported from."""
         return dict(_imports(package))
 
     def get(name: str) -> Any:
@@ -62,7 +62,7 @@ def lazy_exports(package: str, *, is_documented: bool = False) -> tuple[Callable
 def document(value: object, module: str) -> None:
     """Let tracebacks, `repr` and pickles name the module that users import a class or a function from.
 
-    What another module documents already stays as it is.
+    A class or function that a module documents already is not changed.
     """
     if isinstance(value, type | FunctionType) and value not in _DEFINED_IN:
         _DEFINED_IN[value] = value.__module__

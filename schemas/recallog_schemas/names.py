@@ -37,11 +37,11 @@ _UNSEEN = re.compile(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # surrogates and noncharacters
 )
-"""Listed, not looked up: every version of Python has to refuse the same names, or folds would differ."""
+"""A list of its own, because all versions of Python must refuse the same names, or folds would differ."""
 _BLANK = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _BLANK_END = re.compile(f"^[{_BLANK}]|[{_BLANK}]$")
 _RESERVED = frozenset({".", "..", "-"})
-"""Clients and proxies take the first two out of paths; the third one is the standard input of commands."""
+"""Clients and proxies remove the first two from paths; for commands the third one means standard input."""
 _SAFE = "/@"
 """Besides these, `quote` leaves letters, digits and `_ . - ~` as they are: plain names are their own quotation."""
 
@@ -71,7 +71,7 @@ def _compose_name(value: Any) -> Any:
 
 
 def fault(text: str) -> str:
-    """The first rule of names that `text`, in NFC, breaks, in words; "" for a name."""
+    """The first rule of names that `text`, in NFC, breaks, in words; "" if it breaks none."""
     if _is_plain(text):
         return ""
     if not text:
@@ -110,7 +110,7 @@ COMMON, OTHER = "[common]", "[other]"
 
 @dataclass(frozen=True, eq=False)
 class OneForm:
-    """In the metadata of a type: its texts, which name or identify something, are brought into one form."""
+    """Metadata of a type whose texts name or identify something: they are converted to one form."""
 
     validated: Callable[[Any], Any]
     common: str
@@ -137,13 +137,13 @@ class OneForm:
 
 
 IN_NFC = OneForm(in_nfc, r"^[\x00-\x7f]*$", {})
-"""Of ids, and of names that are not those of spaces and agents."""
+"""For ids, and for all names except those of spaces and agents."""
 NAME = OneForm(check_name, PLAIN_PATTERN, {"pattern": SCHEMA_PATTERN, "maxLength": limits.NAME_BYTES_MAX})
-"""Of the names of spaces and agents."""
+"""For the names of spaces and agents."""
 
 
 def join_names(separator: str, *names: str) -> str:
-    """Names in one text, from which `split` gets them back: other names never give the same text.
+    """Names in one text, which `split` takes apart again. Different names never give the same text.
 
     Names of the alphabet of earlier versions are written as they are; `separator` must not be in it.
     """

@@ -1,4 +1,4 @@
-"""The own words of a message: without what its author quotes, pastes or forwards, which is from somebody else.
+"""The author's own words in a message, without what the author quotes, pastes or forwards.
 
 These are left out: fenced blocks, quoted lines (`>`), blocks between tags, comments, quotations after a colon, and
 quotations that end with the full stop of a sentence; and everything from a line on that begins another document: a
@@ -17,9 +17,9 @@ _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 _STYLES = frozenset({"b", "i", "u", "s", "em", "strong", "br", "p", "span"})
 """Tags with which people style their own words."""
 _QUOTATIONS = ('""', "\uff02\uff02", "“”", "””", "„“”", "«»", "»«", "\u2039\u203a", "\u203a\u2039", "「」", "『』")
-"""The mark that opens a quotation, and those that close it."""
+"""In each text, the mark that opens a quotation, and then those that close it."""
 _APOSTROPHES = ("\u2018\u2019", "\u2019\u2019", "''")
-"""Those whose closing mark is also inside words."""
+"""Marks of quotations whose closing mark also occurs inside words."""
 _QUOTATION = re.compile(
     "(?<=[:\uff1a])\\s*(?:"
     + "|".join(
@@ -62,7 +62,7 @@ _OTHER_DOCUMENT = re.compile(
 def own_words(text: str) -> str:
     """`text` without what its author quotes; "" if all of it is quoted."""
     text = "\n".join(text.splitlines())
-    # A line break takes the place of what is left out: words on both sides of it never become one mark.
+    # A line break replaces what is left out, so that the text on both sides never forms a new mark.
     text = _QUOTED_LINE.sub("", _without_tags(_BLOCK.sub("\n", text)))
     text = _SENTENCE.sub(_leave_out_sentence, _QUOTATION.sub("\n", text))
     other = _OTHER_DOCUMENT.search(text)
@@ -70,7 +70,8 @@ def own_words(text: str) -> str:
 
 
 def _leave_out_sentence(quotation: re.Match[str]) -> str:
-    """A line break in the place of a sentence. A word, or a name or title whose words are in capitals, stays."""
+    """A line break in place of a quoted sentence. A quoted word stays, as does a name or title: its words are
+    capitalized."""
     first, *more = next(filter(None, quotation.groups()), "").split() or [""]
     longer = [word for part in more for word in _WORD.findall(part)]
     is_name = all(word[0].isupper() for word in longer) if longer else not more and first.isascii()

@@ -1,8 +1,8 @@
 """Repeats and conflicts: two events of one space with the same id.
 
-The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
-is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds. The source
+The second is a repeat if it has the same content as the first, else a conflict. The content is every field except `at`,
+which is often the time of the call, so that publishing the same event again is harmless. The first event counts, with
+its time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds. The source
 class that a payload states is left out as well: importing a file again may state another one.
 """
 

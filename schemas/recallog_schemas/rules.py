@@ -1,8 +1,8 @@
-"""The rule by which the fold judges an event: its number is `rule` of the payload, for kinds that have rules.
+"""The rule by which the fold judges an event. For kinds that have rules, `rule` of the payload is its number.
 
 The fold judges each event by the rule that it states, so that a later version of Recallog gives old ledgers the
-same views. Publishing states the newest rule. Events of writers without rules state none: rule 1 applies to
-them.
+same views. Publishing states the newest rule. If an event states no rule, because its writer knew none, rule 1 applies
+to it.
 """
 
 from recallog_schemas import kinds

@@ -4,14 +4,14 @@
     {"envelope":2, … "schema_version":1,"sealed":{"keys":["…"],"data":"…"}, …}        the sealed record
     {"envelope":2, … "schema_version":1,"payload":{}, …}                              what is left of an erased event
 
-`data` is the payload by AES-256-GCM, in base64: the nonce, the ciphertext, the tag. All other bytes of the record are
-associated data, so that a ciphertext is valid in its record alone. The nonce is a keyed digest of both: a repeated
-event gives the same record, and no two records share a nonce. The keys of cipher and digest are derived from all
-`keys`: those of the event's own units in the order of `units_of`, then those of the events that it was made from.
+`data` is the payload encrypted with AES-256-GCM, in base64: the nonce, the ciphertext, the tag. All other bytes of the
+record are associated data, so that a ciphertext is valid only in its own record. The nonce is a keyed digest of both: a
+repeated event gives the same record, and no two records share a nonce. The keys of cipher and digest are derived from
+all `keys`: those of the event's own units in the order of `units_of`, then those of the events that it was made from.
 Destroying one of them erases the event.
 
-Records are spliced, not parsed. Quotes in JSON texts are escaped, so that the marks below are found in no text; and the
-fields before the payload have texts and numbers alone, so that the first mark is that of the record.
+Records are spliced, not parsed. Quotes in JSON texts are escaped, so that no text contains the marks below. The fields
+before the payload are only texts and numbers, so that the first mark is the mark of the record.
 """
 
 from binascii import a2b_base64, b2a_base64
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 Policy = Literal["subjects", "all", "each", "off"]
-"""Which events are sealed: those with a subject and those that contain an entry; all; all, each with a key of its own
-too; or none."""
+"""Which events are sealed: those that have a subject or contain an entry; all events; all events, each also with its
+own key; or none."""
 UnitKind = Literal["subject", "entry", "space"]
 
 ERASURE = "unit.erased"
 """The kind of events that say which unit was erased. They are not sealed."""
 KEY_BYTES = 32
 DESTROYED = b""
-"""In place of the bytes of a key that was destroyed."""
+"""What is stored in place of the bytes of a destroyed key."""
 _NONCE_BYTES = 12
 
 _PLAIN, _SEALED = b'{"envelope":1,', b'{"envelope":2,'
@@ -89,14 +89,14 @@ class Cipher(NamedTuple):
 
 
 def units_of(event: Event, policy: Policy = "subjects") -> list[Unit]:
-    """The units that an event belongs to, by a fixed order: its subject, its entry, or else its space."""
+    """The units that an event belongs to, in a fixed order: its subject, its entry, or else its space."""
     if event.kind == ERASURE:
         return []
     return named_units(event.space, event.subject, entry_of(event, policy), policy)
 
 
 def entry_of(event: Event, policy: Policy = "subjects") -> str | None:
-    """The id of the entry that an event contains words of; of another event its own, if each has a key of its own."""
+    """The id of the entry whose words an event contains. For other events, with the policy `each`, their own id."""
     field = kinds.kind_of(event.kind).entry
     if not field:
         return event.id if policy == "each" else None
@@ -136,7 +136,7 @@ def is_sealed(record: bytes) -> bool:
 
 
 def keys_in(record: bytes) -> bytes:
-    """The ids of the keys of a sealed record, as they are written in it; empty for another record."""
+    """The ids of the keys of a sealed record, as they are written in it; empty if it is not sealed."""
     if not record.startswith(_SEALED):
         return b""
     start = record.find(_KEYS)
@@ -150,7 +150,7 @@ def key_ids(record: bytes) -> tuple[str, ...]:
 
 
 def ids_of(keys: bytes) -> tuple[str, ...]:
-    """The ids that are written as `keys_in` a record."""
+    """The ids in what `keys_in` returns."""
     return tuple(keys.decode(errors="replace").split(_SEPARATOR)) if keys else ()
 
 
@@ -162,6 +162,6 @@ def _invalid_tag() -> type[Exception]:
 
 
 def erase_record(record: bytes) -> bytes:
-    """What is left of a sealed record once a key of it is destroyed."""
+    """What is left of a sealed record once one of its keys is destroyed."""
     end = record.find(_END, record.find(_DATA))
     return b"".join((record[: record.find(_KEYS)], _PAYLOAD, b"{}", record[end + len(_END) :]))

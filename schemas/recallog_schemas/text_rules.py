@@ -44,7 +44,7 @@ def tool_text(payload: Mapping[str, Any]) -> str:
 
 
 def tool_details(payload: Mapping[str, Any]) -> str:
-    """The same, at most 8,000 characters."""
+    """As `tool_text`, at most 8,000 characters."""
     return _tool_text(payload, limits.TOOL_DETAILS_CHARS_MAX, limits.TOOL_DETAILS_CHARS_MAX // 2)
 
 

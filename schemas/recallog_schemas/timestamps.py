@@ -1,4 +1,4 @@
-"""Timestamps: moments as whole microseconds since 1970, which are exact, as floats are not."""
+"""Timestamps: moments as whole microseconds since 1970, which are exact, unlike floats."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,5 +12,5 @@ def micros(moment: datetime) -> int:
 
 
 def moment_of(micros: int) -> datetime:
-    """The moment so many microseconds after 1970, in UTC."""
+    """The moment that is `micros` microseconds after the beginning of 1970, in UTC."""
     return _EPOCH + micros * _MICROSECOND

@@ -1,8 +1,8 @@
 """An estimate of the tokens of a text by the scripts that it is written in.
 
-The weights were fitted by least squares to the tokenizer o200k_base on texts of 27 languages, of code and of JSON: one
-passage of each has an estimate of 0.82 to 1.15 times its tokens (docs/prompts.md has the table). Four characters
-a token, the usual rule, gives Chinese a third of its tokens.
+The weights were fitted by least squares to the tokenizer o200k_base on texts of 27 languages, of code and of JSON. For
+one passage of each, the estimate is 0.82 to 1.15 times the number of tokens (docs/prompts.md has the table). The
+usual rule, four characters per token, gives a third of the tokens of Chinese.
 """
 
 from typing import Final

@@ -7,9 +7,9 @@ A trigger is answered by events of its agent: the parts of the answer, and then 
 is `reaction.done` or `reaction.failed`, unless the kind of the trigger names others. The ids of parts are
 `<trigger>/answer/<digest>/1` to `/n`. The digest is that of the answer, so that a repeat has the same ids, and another
 answer, or a foreign event, has others. The event that closes the trigger is `<trigger>/answer`, or
-`<trigger>/answer/1` and so on if foreign events have that id; its payload names the digest. Of several such events with
-one id the first counts and the others are repeats, not conflicts. Of several answers one counts as a whole, see
-`recallog_streams.answers`.
+`<trigger>/answer/1` and so on if foreign events have that id; its payload names the digest. If several such events have
+one id, the first counts and the others are repeats, not conflicts. If there are several answers, one of them counts as
+a whole, see `recallog_streams.answers`.
 
 This module is the mechanism. The models name the kinds of their triggers, each in its module `triggers`.
 """
@@ -52,7 +52,7 @@ class TriggerKind(NamedTuple):
     part_of: str = ""
     """The work that its answer is a part of, if that is not what the name of the trigger says."""
     makes: str = ""
-    """The kind of event that only such work makes, also without a trigger."""
+    """The kind of event that only such work makes, even without a trigger."""
 
     @property
     def step(self) -> str:
@@ -125,7 +125,7 @@ class Trigger(NamedTuple):
 
     @property
     def ordinal(self) -> int:
-        """The number of the agent's earlier answers, of a trigger that recurs."""
+        """For a trigger that recurs: the number of the agent's earlier answers."""
         return int(self.cause)
 
 
@@ -181,7 +181,7 @@ def answered_by(event: Event) -> Trigger | None:
 
 def step_of(id_: str, kind: str) -> str | None:
     """The step that made the event with this id and kind, see `TriggerKind.step`; None if no answer to a trigger has
-    such an id or kind. Anybody may choose the id of an event: the step is a label, and no proof."""
+    such an id or kind. Anybody may choose the id of an event: the step is a label, not a proof."""
     match = _PART.fullmatch(id_) or _CLOSING.fullmatch(id_)
     trigger = None if match is None else parse(match[1])
     if trigger is not None:
@@ -199,5 +199,5 @@ def _owner(kind: str, space: str, agent: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """32 hex digits of names. Kinds, spaces and agents contain no line break, so that different ones differ."""
+    """32 hex digits of names. Kinds, spaces and agents contain no line break, so different ones give other digits."""
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

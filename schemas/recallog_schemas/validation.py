@@ -1,4 +1,4 @@
-"""What validators share: the first rule that pydantic found broken, in words; texts; times."""
+"""Functions that validators share: for the first rule that pydantic found broken, for texts, and for times."""
 
 import re
 import reprlib
@@ -14,7 +14,7 @@ from recallog_schemas.names import COMMON, OTHER
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 """How kinds of events are named."""
 NOT_BLANK = r"\S"
-"""The pattern of a text that has more than spaces."""
+"""The pattern of a text that is not only white space."""
 NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
@@ -37,7 +37,7 @@ class BrokenRule(NamedTuple):
 
 
 def first_problem(error: ValidationError, *, with_value: bool = False) -> BrokenRule:
-    """The first broken rule; `with_value`, the message shows what breaks it."""
+    """The first broken rule; if `with_value` is set, the message shows the invalid value."""
     first: Any = next(each for each in error.errors(include_url=False) if COMMON not in each["loc"])
     context = first.get("ctx", {})
     path = context.get("path") or ".".join(str(part) for part in first["loc"] if part not in _NOT_IN_PATHS)
@@ -91,7 +91,7 @@ def not_text(value: Any, path: str = "") -> str | None:
 
 
 def json_of(text: str) -> Any:
-    """The value of a JSON text that a caller gave. Raises `ValueError`, also for one that is nested without end."""
+    """The value of a JSON text that a caller gave. Raises `ValueError`, also if it is nested too deeply."""
     return from_json(text.encode(), allow_inf_nan=False)
 
 

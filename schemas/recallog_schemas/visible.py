@@ -82,7 +82,7 @@ def _is_needed(character: str, text: str, index: int) -> bool:
 
 
 def _is_picture(character: str) -> bool:
-    """Whether a character is an emoji or a symbol that can be shown as one, or the colour of a skin."""
+    """Whether a character is an emoji, a symbol that can be shown as one, or a skin tone."""
     return character > "\x7f" and (
         unicodedata.category(character) in ("So", "Sm", "Po", "Pd", "Sk") or character == "\u2139"
     )

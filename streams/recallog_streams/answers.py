@@ -1,4 +1,4 @@
-"""Answers to triggers: of several answers to one trigger the fold counts one, as a whole.
+"""Answers to triggers: if a trigger has several answers, the fold counts one of them, as a whole.
 
 Two reactors may answer a trigger at the same moment, and one may die between the events of its answer. The first part
 of an answer claims the trigger: from then on, parts and closing events of other answers are skipped, and so is
@@ -7,7 +7,7 @@ written (see `recallog.reactors.answering`). A closing event that names no answe
 
 Every fold of the ledger (views, index, a user's projections, the past) decides this from the same
 records. The row of an answered trigger is never deleted, because a process may continue after any pause. A reflection,
-which one event answers, has no row: the view of reflections compares the numbers of such answers.
+which is answered by one event, has no row: the view of reflections compares the numbers of such answers.
 """
 
 from typing import NamedTuple

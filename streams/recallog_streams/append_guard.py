@@ -1,7 +1,7 @@
 """The guard of appends: no event is appended to a ledger that has lost records which views have processed.
 
-An older copy of a ledger would give its next event a position that the views have for another one. It is refused until
-an operator has put the right ledger back, or has dropped the views.
+An older copy of a ledger would give its next event a position that the views have for another event. Appends to it are
+refused until an operator has put the right ledger back, or has dropped the views.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class AppendGuard:
     async def check(self, partitions: Collection[int], opening: object) -> None:
         """Raise `LedgerMismatch` if views are ahead of one of `partitions`. `opening` is that of the ledger.
 
-        Once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost records, and
-        views may have been replaced. If either side cannot be read now, the append continues.
+        It compares once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost
+        records, and views may have been replaced. If either side cannot be read now, the append continues.
         """
         for partition in partitions:
             if not self._is_compared(partition, opening):

@@ -2,7 +2,7 @@
 
     chain(n) = blake2b-16(chain(n - 1) + n as 8 bytes, big-endian + the value of the record n)
 
-It begins with 16 zero bytes; an offset without a record leaves it as it is. So it depends only on the records, not on
+It begins with 16 zero bytes; an offset without a record does not change it. So it depends only on the records, not on
 where batches end. A checkpoint has the value at its offset, and a table of the fold the value at the end of each block
 of 1,024 offsets: where the ledger differs from what the views were computed from, the first block that differs
 shows it.

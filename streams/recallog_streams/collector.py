@@ -11,8 +11,8 @@ _pausing = threading.Lock()
 
 
 YOUNG_OBJECTS_MAX = 200_000
-"""How many more objects than it frees a process of Recallog makes before the collector runs; Python's default is
-700 (`gc.set_threshold`). A batch of 10,000 records is about as many."""
+"""The collector runs when a process of Recallog has made this many more objects than it has freed. Python's default
+is 700 (`gc.set_threshold`). A batch of 10,000 records is about as many."""
 
 
 def collect_rarely() -> None:
@@ -30,8 +30,8 @@ def pause_collection() -> Iterator[None]:
     """Pause cyclic garbage collection in the `with` block, which should take a second at most.
 
     Decoding and folding a batch makes many thousands of objects and no cycles; the collector's walks over them take up
-    to 6 of 29 µs an event. A collector that is disabled already stays disabled. A block that ends after the objects of
-    its batch are freed leaves nothing to walk over.
+    to 6 of 29 µs an event. A collector that is disabled already stays disabled. If a block ends after the objects of
+    its batch are freed, nothing is left to walk over.
 
     The collector belongs to the whole process, so the pause holds for all threads and tasks. Only one block pauses it
     at a time: a nested block, or one that is entered elsewhere meanwhile, changes nothing. So blocks that overlap

@@ -1,4 +1,4 @@
-"""Concurrency: the same work for several partitions at once, and tasks that are cancelled until they have ended."""
+"""Concurrency: the same work for several partitions at once, and repeated cancelling of tasks until they end."""
 
 import asyncio
 import math

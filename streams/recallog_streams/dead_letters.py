@@ -12,7 +12,7 @@ KEY_MISSING = "key_missing"
 
 
 class DeadLetterRow(msgspec.Struct, frozen=True):
-    """Why one record is in no view. Derived from record and code alone, so that every fold gives the same row."""
+    """Why one record is not in any view. It follows from record and code alone, so every fold gives the same row."""
 
     offset: int
     reason: str
@@ -25,8 +25,8 @@ class DeadLetterRow(msgspec.Struct, frozen=True):
 
 
 class DeadLetterCount(msgspec.Struct, frozen=True):
-    """The dead letters of one partition. `future` of them have a schema that only newer code can read: until then the
-    generation is incomplete."""
+    """The dead letters of one partition. `future` of them have a schema that only newer code can read: until it does,
+    the generation is incomplete."""
 
     total: int = 0
     future: int = 0

@@ -24,7 +24,7 @@ def erased_keys(batch: Batch) -> Sequence[str]:
     found: list[str] = []
     for _, data in batch.records:
         if _ERASURE in data and (event := _decode(data)) is not None and event.kind == ERASURE:
-            found += event.payload.get("keys", ())  # a foreign one may be written as erased, without payload
+            found += event.payload.get("keys", ())  # another program may have written one as erased, without payload
     return found
 
 
@@ -97,7 +97,7 @@ class _Search:
         self._found = found
         names = b"|".join(re.escape(msgspec.json.encode(unit.name)) for unit in wanted)
         self._mentions = re.compile(b"" if self._is_whole else names).search
-        """Finds the records that may belong to a unit: few others are decoded."""
+        """Finds the records that may belong to a unit, so that few others are decoded."""
 
     def look_at(self, data: bytes, stored: bytes) -> None:
         """Note a record; `stored` are its bytes in the ledger."""

@@ -59,7 +59,7 @@ def _only_partition(space: str) -> int:
 
 
 class ProjectionCall:
-    """What the fold uses of a projection, looked up once."""
+    """The attributes of a projection that the fold uses, looked up once."""
 
     __slots__ = ("apply", "ends_runs", "ignores", "kinds", "name", "tables", "takes_last")
 
@@ -69,7 +69,7 @@ class ProjectionCall:
         self.ends_runs: Collection[str] | None = getattr(projection, "ends_runs", self.kinds)
         """None: events of all its kinds."""
         self.takes_last = self.ends_runs is None or (self.kinds is not None and {*self.kinds} <= {*self.ends_runs})
-        """Whether it takes at most the last record of a run."""
+        """Whether it takes no more than the last record of a run."""
         self.ignores: Callable[[Rows, Record], bool] = getattr(projection, "ignores", _never)
         self.tables = frozenset(table.name for table in projection.tables)
 
@@ -121,7 +121,7 @@ class _Space:
 
 
 class _Tries:
-    """Folds a batch by rows that are fetched here; again if the store calls it again, because its file has changed."""
+    """Folds a batch with rows that are fetched in this thread. The store calls it again if its file has changed."""
 
     def __init__(self, rows: Rows, fold_here: Callable[[FetchHere], Folded]) -> None:
         self._rows, self._fold_here = rows, fold_here
@@ -318,7 +318,7 @@ class Fold:
                 except ProjectionError:
                     if rows.strict:
                         raise
-                    # Some row cannot be stored. With every row checked its record becomes a dead letter.
+                    # Some row cannot be stored. If every row is checked, its record becomes a dead letter.
                     rows.clear()
                     rows.strict = True
                     break
@@ -393,7 +393,7 @@ class Fold:
     def _advance(self, space: "_Space", rows: Rows) -> None:
         """Apply the records of a space, up to a run that reads rows which are not loaded.
 
-        The records after it are applied too, and undone: they tell which other rows to load.
+        The records after it are applied too, and undone: this shows which other rows to load.
         """
         if not space.is_counted:
             self._apply_run(self._independent, rows, space.records, space.has_erased)

@@ -69,7 +69,7 @@ async def current(
                 return active
             begun = await _begin(projector, partition, pointer)
             if begun is not None:
-                # What was erased must not stay because a record depends on it.
+                # Erased content must not stay in the views because a record depends on it.
                 accept = active is not None and active.keys != begun.generation.keys
                 tolerated = dead_letters.KEY_MISSING
                 await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)

@@ -25,7 +25,7 @@ for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 _ERASED = bytes(CONTENT_BYTES)
-"""In place of the digest of an erased event: every event of its id is a repeat of it."""
+"""Stands for the digest of an erased event: every event with its id is a repeat of it."""
 BUCKET_EVENTS = 16
 _CACHED_DIGESTS = 2 * limits.CLUSTER_BATCH_RECORDS
 
@@ -116,7 +116,7 @@ class Identity:
     tables: ClassVar = (SIZES, BUCKETS)
 
     def read_rows(self, rows: Rows, records: Sequence[Record]) -> Iterator[None]:
-        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step, load
+        """Read the rows that a batch needs, in two steps: the sizes determine the buckets. After each step, load
         `rows`. Nearly every event of a large space belongs to another bucket."""
         ids: dict[str, list[str]] = {}
         for record in records:

@@ -77,7 +77,7 @@ async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> li
 
 
 async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) -> dict[int, bytes]:
-    """The value of the chain after each of `offsets`, computed from the first record; none after a damaged record."""
+    """The value of the chain after each of `offsets`, computed from the first record, up to a damaged record."""
     values, value = dict[int, bytes](), CHAIN_START
     wanted = sorted(offsets, reverse=True)
     try:
@@ -119,7 +119,7 @@ class _Comparison:
             self._link(batch.stored[begin:])
 
     def skip(self, until: int) -> None:
-        """Continue at the offset `until`: the records before it cannot be read, and their ranges not be compared."""
+        """Continue at the offset `until`: the records before it cannot be read, nor can their ranges be compared."""
         self._candidates = []
         while self._ranges and self._ranges[-1][1] < until:
             self._close()
@@ -142,7 +142,7 @@ class _Comparison:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A value that the chain may have, if the kept value is right from which it was computed."""
+    """A value that the chain may have, if the kept value from which it was computed is right."""
 
     value: bytes
     changed: int

@@ -85,7 +85,7 @@ class LiveProjector:
         self._ledger = views.ledger
         self._views = views
         self._identity = Projector(views.ledger, views.rows, [])
-        """Knows which ledger the views belong to."""
+        """Checks that the views belong to the ledger."""
         self._source = source
         self._tasks: dict[int, PartitionTask] = {}
         self._stopping = StopSignal()

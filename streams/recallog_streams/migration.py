@@ -86,8 +86,8 @@ def _events_of(
 
 
 def _sources(event: Event, stored: bytes, units: dict[str, Unit]) -> Collection[Unit]:
-    """The units of what a sealed event is made from. A record names the keys of its own units first, and keys that
-    earlier records have not named are its own."""
+    """The units of the sources of a sealed event. A record names the keys of its own units first, and keys that earlier
+    records have not named are its own."""
     ids = () if event.is_erased else sealing.key_ids(stored)
     own = sealing.units_of(event, "all")
     for id_, unit in zip(ids, own, strict=False):

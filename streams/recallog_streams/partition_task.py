@@ -32,7 +32,7 @@ class PartitionTask:
     state: TaskState = TaskState.BUILDING
     why: str = ""
     projector: Projector | None = None
-    """What maintains it, since it was last prepared."""
+    """The projector that maintains it, since it was last prepared."""
     generation: Generation | None = None
     checkpoint: Checkpoint | None = None
     processed: int | None = None

@@ -1,4 +1,4 @@
-"""Where the records of a space must lie: in its partition, with its name as their key.
+"""Where the records of a space must be: in its partition, with its name as their key.
 
 A program that writes to the ledger without this library can put them elsewhere. In another partition a record has no
 order among the events of its space; under another key, reads of the space miss it. The fold makes such records dead
@@ -17,7 +17,7 @@ class Misplacement(NamedTuple):
 
 
 def misplacement(partition: int, key: bytes | None, space: str, expected: int) -> Misplacement | None:
-    """What is wrong with the place of a record of `space`, which lies in the partition `expected`; None if nothing."""
+    """What is wrong with the place of a record of `space`, whose partition is `expected`; None if nothing."""
     if partition != expected:
         return Misplacement("wrong_partition", f"its space {space!r} lies in partition {expected}")
     if key != space.encode():

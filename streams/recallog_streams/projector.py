@@ -34,7 +34,7 @@ from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, r
 from recallog_streams.progress import Progress
 
 _SMALL_BATCH_RECORDS = 64
-"""For at most this many records, folding in vain (if another process has moved the checkpoint) is cheaper than reading
+"""For at most this many records, a useless fold (if another process has moved the checkpoint) is cheaper than reading
 the checkpoint again."""
 _COMMIT_SHARE = 0.9
 """The share of a commit that is planned, since batches differ."""
@@ -54,7 +54,7 @@ class ProcessedBatch:
     traceparents: Sequence[str] = ()
     """See `Batch`."""
     views: str = ""
-    """The name of the views, if the receiver gets it."""
+    """The name of the views; "" if the receiver does not get it."""
 
 
 class GenerationGone(Rebuilding):
@@ -115,7 +115,7 @@ class Projector:
         self._batch_bytes = batch_bytes
         self._drop = drop
         self._changes_per_record = _CHANGES_PER_RECORD
-        """Those of the last commits."""
+        """The average number, mostly of the last commits."""
         self._caches: dict[str, _Cache] = {}
         """By generation, in the order of their last commits."""
         self._verified: dict[str, object] = {}
@@ -368,8 +368,8 @@ class Projector:
                 break
             rows -= len(self._caches.pop(stale).rows)
 
-    async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> None:
-        """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
+    async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> bytes:
+        """Make sure that the views belong to this ledger as it is now; its manifest. Raises `LedgerMismatch`."""
         manifest = msgspec.json.encode(await self.ledger.manifest())
         stored = await self.store.remember_manifest(manifest)
         if stored != manifest:
@@ -378,11 +378,12 @@ class Projector:
                 f"{self._if_replaced}"
             )
         if checkpoint.record < 0:
-            return
+            return manifest
         data = await record_at(self.ledger, partition, checkpoint.record, stored=True)
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
             raise self.mismatch(partition, checkpoint.record, gone)
+        return manifest
 
     async def verify_not_ahead(self, partition: int) -> None:
         """Make sure that the ledger has all records that any generation has processed, of this code or another one.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recallog_streams.keys.sealing_keys import KeysState, SealingKeys
 
 _CACHED_KEYS = 65_536
-"""They take about 20 MiB with their ciphers."""
+"""How many keys are cached. With their ciphers they take about 20 MiB."""
 
 Belonging = tuple[str, str | None, str | None, tuple[str, ...]]
 """The space of an event, its subject, and the id of its entry, which name its units; and the keys of its sources."""
@@ -47,7 +47,7 @@ _cipher_of = lru_cache(_CACHED_KEYS)(sealing.cipher_of)
 
 @contextmanager
 def made_from(keys: Sources) -> Iterator[None]:
-    """Events that are appended within are sealed with these keys too: each is erased when one of its sources is."""
+    """Events appended in the block are also sealed with these keys: each is erased when one of its sources is."""
     token = _sources.set(keys)
     try:
         yield

@@ -1,8 +1,8 @@
 """OpenTelemetry spans: of operations on the memory, where they are called, and of the fold of the events they wrote.
 
 The names are those of OpenTelemetry's conventions for operations on memories of GenAI and for messaging. Attributes
-have names, counts and classes of errors, and nothing of what agents have said. The program decides where spans go: they
-belong to its tracer provider. OpenTelemetry is imported when the first `Tracing` is made, and not before.
+have names, counts and classes of errors, but no words of agents. The program decides where spans go: they belong to its
+tracer provider. OpenTelemetry is imported when the first `Tracing` is made, and not before.
 """
 
 import logging

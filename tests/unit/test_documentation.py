@@ -90,10 +90,14 @@ def test_each_program_of_the_page_on_several_users_prints_what_it_says(tmp_path:
     assert len(programs) == 2
 
 
+MIGRATE = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/migrate/*.md"))
+
+
 @pytest.mark.models("all")
 @pytest.mark.parametrize(
     "guide",
     [
+        *MIGRATE,
         "docs/consensus.md",
         "docs/conversations.md",
         "docs/facts.md",
@@ -117,6 +121,63 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
     assert [run_python(program, tmp_path) for program in programs] == printed
     if blocks(guide, "console"):
         check_console(guide, tmp_path)
+
+
+MIGRATE_WORDS_MAX = 700
+THEIRS = (
+    "AGX_WORKSPACE_ROOT",
+    "ARAGORA_MEMORY_CAPTURE_ENABLED",
+    "ARAGORA_MEMORY_CAPTURE_MAX_PER_MINUTE",
+    "ARAGORA_MEMORY_CAPTURE_TOOLS",
+    "ARAGORA_MEMORY_SKIP_TOOLS",
+    "ConsensusMemory",
+    "ContextBuilder",
+    "ContextCompactor",
+    "ContinuumMemory",
+    "EpisodicMemory",
+    "MEM0_API_KEY",
+    "MEMORY_INDEX",
+    "MEMORY_INDEX_BACKEND",
+    "MEMORY_INDEX_CONFIG",
+    "MemoryHook",
+    "MemoryIndex",
+    "MemoryStream",
+    "ReflectionMemory",
+    "SalienceMemory",
+    "TramontaneMemory",
+    "WorkspaceMemoryStore",
+    "genesis_memory",
+    "memory.window",
+)
+"""Names of other systems for which readers search."""
+
+
+def rows_of_names(page: str) -> list[tuple[str, str]]:
+    """The rows of the table of a page: their names, and what we have instead."""
+    _, _, table = (ROOT / page).read_text().partition("| theirs | ours |\n| --- | --- |\n")
+    return re.findall(r"^\| (.*?) \| (.*) \|\n", table.partition("\n\n")[0] + "\n", re.MULTILINE)
+
+
+def test_the_pages_to_migrate_have_each_name_that_readers_search_for() -> None:
+    named = {name for page in MIGRATE for theirs, _ in rows_of_names(page) for name in re.findall(r"`([^`]*)`", theirs)}
+    assert set(THEIRS) <= named
+
+
+@pytest.mark.parametrize("page", [page for page in MIGRATE if not page.endswith("README.md")])
+def test_a_page_to_migrate_has_their_names_their_code_and_its_source(page: str) -> None:
+    text = (ROOT / page).read_text()
+    rows = rows_of_names(page)
+    assert len(rows) > 10
+    assert all("](" in ours or ours.startswith("none") for _, ours in rows)
+    assert re.search(r"\(https://.*read in November\s2026", text, re.DOTALL)
+    assert "Theirs (not executed here)" in text
+    assert blocks(page, "py")
+    assert "\n## Your data\n" in text
+
+
+@pytest.mark.parametrize("page", MIGRATE)
+def test_a_page_to_migrate_is_read_in_five_minutes(page: str) -> None:
+    assert len((ROOT / page).read_text().split()) <= MIGRATE_WORDS_MAX
 
 
 @pytest.mark.models("all")

@@ -1,4 +1,4 @@
-"""Hits that belong together: of one stretch of a conversation, and what says now what others said before."""
+"""Hits that belong together: of one stretch of a conversation, and a memory with those that it supersedes."""
 
 from dataclasses import dataclass
 from pathlib import Path

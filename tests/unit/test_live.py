@@ -382,17 +382,16 @@ async def test_a_ledger_that_replaces_the_open_one_is_not_folded() -> None:
 
 
 @in_virtual_time
-async def test_a_ledger_that_is_gone_when_records_are_fetched_must_be_opened_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_ledger_that_is_gone_when_records_are_fetched_must_be_opened_again() -> None:
     world = World()
 
     async def find_nothing() -> None:
         raise LedgerMismatch("the topic is gone")
 
-    monkeypatch.setattr(world.feed, "start", find_nothing)
-    with pytest.raises(LedgerReplaced, match="the topic is gone"):
-        await world.live.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.feed, "start", find_nothing)
+        with pytest.raises(LedgerReplaced, match="the topic is gone"):
+            await world.live.run()
 
 
 @in_virtual_time

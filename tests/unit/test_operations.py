@@ -209,8 +209,8 @@ def test_what_starts_the_index_are_arguments_of_operations_that_use_it() -> None
     [
         ("recall", {"query": "who?"}, True),
         ("recall", {"query": " "}, False),
-        ("context", {}, False),
-        ("context", {"query": None, "scene": "A mill."}, True),
+        pytest.param("context", {}, False, marks=pytest.mark.models("prompt")),
+        pytest.param("context", {"query": None, "scene": "A mill."}, True, marks=pytest.mark.models("prompt")),
         ("salient", {"query": "who?"}, False),
     ],
 )

@@ -24,6 +24,7 @@ EVENTS = 400
 MORE = [
     event("memory.accessed", id="read", space="tiers", payload={"counts": {"t-1": 2}, "hits": 1}),
     event("agent.reflected", id="insight", payload={"belief": "INSIGHT: Bread is dear.", "about": "bread"}),
+    event("agent.reflected", id="foreign", payload={"belief": "Bread is cheap.", "about": "bread", "trust": "import"}),
     event(
         "dissent.recorded",
         id="early",

@@ -211,7 +211,7 @@ class Broker:
     async def ask(self, doing: str, work: Any) -> Any:
         return await work(self)
 
-    def topics(self, _: Any) -> "Broker":
+    def topics(self, _: Any, *, create: bool) -> "Broker":
         return self
 
     async def open(self) -> Topic:

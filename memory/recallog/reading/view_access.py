@@ -23,6 +23,8 @@ _POLL_SECONDS = 0.01
 """How often a query checks whether there are views."""
 _HELD_SECONDS = 2.0
 """How long queries do not wait for a lock after one of them has waited without success."""
+VERIFIED_SECONDS = 5.0
+"""How long a reader of a cluster does not notice that the views belong to another ledger, or are on other servers."""
 
 
 class ViewAccess(ABC):
@@ -152,16 +154,19 @@ class WaitForWorkers(ViewAccess):
         self._store = projector.store
         self._code = projector.fold.code
         self._wait_seconds = wait_seconds
-        self._verified = False
+        self._manifest = b""
+        """That of the ledger to which the views were found to belong; b"" before."""
+        self._verify_at = 0.0
 
     async def reading(
         self, partition: int, after: Position | None, progress: Progress | None, end: int | None = None
     ) -> ReadSession:
-        if not self._verified and (await self._store.pointer(partition)).active is not None:
-            # Once per process, since workers verify it every second. An empty store is left to the workers, because the
-            # first verification binds a store to its ledger.
-            await self._projector.verify_ledger_identity(partition, Checkpoint())
-            self._verified = True
+        if time.monotonic() >= self._verify_at and (await self._store.pointer(partition)).active is not None:
+            # An empty store is left to the workers, since the first verification binds a store to its ledger. Later
+            # ones do not need the ledger, unless the views belong to another one.
+            if not self._manifest or await self._store.remember_manifest(self._manifest) != self._manifest:
+                self._manifest = await self._projector.verify_ledger_identity(partition, Checkpoint())
+            self._verify_at = time.monotonic() + VERIFIED_SECONDS
         if after is not None:
             await self._wait(partition, after)
 

@@ -33,7 +33,7 @@ SHARED = (EVERYBODY,)
 ALONE = -1
 """The ordinal of documents that stand alone."""
 IMPORTANCE_DECIMALS = 6
-"""The embedded engine returns numbers of 16 digits and more with another last digit, so that a checksum fails."""
+"""The embedded engine returns numbers of 16 or more digits with another last digit, which would fail the checksum."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,14 +124,14 @@ class SessionDocuments(msgspec.Struct, frozen=True, array_like=True):
 
     documents: int
     shared: Excerpt | None
-    """Of the newest one that all agents may see."""
+    """That of the newest document that all agents may see."""
     others: tuple[Excerpt, ...]
-    """Of the newest ones that only some agents may see, oldest first; at most `limits.INDEX_OTHERS_KEPT`."""
+    """Those of the newest documents that only some agents may see, oldest first; at most `limits.INDEX_OTHERS_KEPT`."""
 
 
 class DocumentCount(msgspec.Struct, frozen=True, array_like=True):
-    """The number of documents that models have of a space, of present and of ended forms, less the erased events: their
-    sessions count these, and they have no document."""
+    """The number of documents that models have of a space, of present and of ended forms, less the erased events: these
+    have no document, but their sessions count them."""
 
     documents: int
 
@@ -150,8 +150,8 @@ class DocumentMaker(ABC):
     """
 
     version: int
-    """From 1. To be raised whenever the same records would give other documents. The index is then rebuilt, and vectors
-    of the same texts are used again."""
+    """From 1. Raise it whenever the same records would give other documents. The index is then rebuilt, and vectors of
+    the same texts are used again."""
     kinds: Collection[str]
     """The kinds of the events that it is called for."""
     tables: Sequence[Table[Any]] = ()

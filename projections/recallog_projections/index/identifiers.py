@@ -66,12 +66,12 @@ def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def is_exact(term: str) -> bool:
-    """Whether a term is one of an exact string, not a word."""
+    """Whether a term is that of an exact string, not a word."""
     return term.startswith(MARK)
 
 
 def exact_among(terms: Iterable[str]) -> frozenset[str]:
-    """Those of some terms that are of exact strings."""
+    """The terms among `terms` that are of exact strings."""
     return frozenset(term for term in terms if term.startswith(MARK))
 
 

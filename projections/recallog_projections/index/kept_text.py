@@ -1,4 +1,4 @@
-"""A text that a memory model keeps, with all that the index and recall must know of it."""
+"""A text that a memory model keeps, with everything that the index and recall need."""
 
 from typing import Self
 
@@ -15,13 +15,13 @@ class KeptText(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
     space: str
     owner: str
-    """The agent that it is of."""
+    """The agent whose text it is."""
     id: str
     """The id of its event."""
     kind: str
     """The kind of its event."""
     type: str
-    """What the option `types` of recall calls it."""
+    """Its name in the option `types` of recall."""
     text: str
     offset: int
     """The offset of its event."""

@@ -65,7 +65,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def select_embedded(text: str) -> list[tuple[int, int]]:
-    """Those of `spans` that are embedded, in order."""
+    """The `spans` that are embedded, in order."""
     found = spans(text)
     half = EMBEDDED_MAX // 2
     return found if len(found) <= EMBEDDED_MAX else [*found[:half], *found[-half:]]

@@ -22,7 +22,7 @@ from recallog_schemas import Event, codec, kinds, limits, timestamps
 from recallog_schemas.invented_times import is_invented
 
 VERSION = 5
-"""To be raised whenever the same document would give another point. The index is then rebuilt."""
+"""Raise it whenever the same document would give another point. The index is then rebuilt."""
 
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
@@ -161,9 +161,9 @@ def same_vectors(key: str, document: Document, other: Point) -> Point:
 
 
 def damage(stored: StoredPoint) -> str:
-    """What of a point with its whole payload is damaged, in words; "" if nothing.
+    """What is damaged in a point with its whole payload, in words; "" if nothing.
 
-    Of its vectors, what the engine has found when it read them.
+    For its vectors, that is what the engine found when it read them.
     """
     if stored.payload.get(CHECKSUM) != _checksum(stored.id, stored.payload):
         return "its payload differs from its checksum"
@@ -220,8 +220,8 @@ def _without_author(before: str) -> str:
 
 
 def part_weights(text: str, at: int) -> dict[str, float]:
-    """The BM25 weight of each term of a part of a longer text, discounted for words that only its first line has: of
-    the parts below a heading the one that says its words too is the better one."""
+    """The BM25 weight of each term of a part of a longer text, discounted for words that only its first line has: among
+    the parts below a heading, one that has the words of the heading too is better."""
     title, _, lines = text.partition("\n")
     above = frozenset(terms.terms(title)) - frozenset(terms.terms(lines))
     return terms.repeated_term_discount(terms.weights(terms_of(text, at)), above)

@@ -5,9 +5,9 @@ they are durable; then it commits rows and checkpoint in the other store, atomic
 between, it is repeated and writes the same points. A generation whose collection is gone has no checkpoint: it counts
 as lost and is rebuilt. Vectors that an earlier collection still has are not computed again, also if the rows were lost.
 
-Of a backlog, the points of events are first written without vectors, which takes a fifth of the time: their words and
+The points of events in a backlog are first written without vectors, which takes a fifth of the time: their words and
 their neighbours are found at once. The commit notes them, and `embed_newest` computes their vectors, from the newest
-event back. A point without vectors names no maker of them, so that none are taken from it.
+event back. A point without vectors names no maker of them, so that no vectors are taken from it.
 
 Points of deleted documents are deleted after the commit, which notes their ids in a table of this store. The next
 commit deletes them again and removes the notes, so that an interruption leaves no point behind. Until then scans leave
@@ -335,7 +335,7 @@ class IndexStore(Store):
         earlier = await self._earlier(generation)
         if earlier is not None:
             reusable = await self._same(earlier, added, generation)
-        # Of an entry, what is not its text may have changed.
+        # Fields of an entry other than its text may have changed.
         entries = {key: document for key, document in added.items() if document.entry and key not in reusable}
         if entries:
             reusable |= await self._same(collection_of(generation), entries, generation)
@@ -379,7 +379,7 @@ def _share_vectors(reusable: Mapping[str, Point], added: Mapping[str, Document])
 
 
 async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
-    """What of a generation's collection is damaged, in words; "" if nothing is noticed.
+    """What is damaged in a generation's collection, in words; "" if nothing is noticed.
 
     Its points are counted, and some of them are read. Raises `IndexDamaged`, `IndexLost` and `Rebuilding`.
     """

@@ -34,7 +34,7 @@ def terms(text: str) -> list[str]:
     """The content terms of `text` in order, with repetitions."""
     plain = ascii_words(text)
     if plain is not None and stop_words.language_of(plain, text) == stop_words.ENGLISH:
-        # Most texts: a third of the time.
+        # Most texts are English. This takes a third of the time.
         of_words = [stems.english(word) for word in plain if word not in FUNCTION_WORDS]
     else:
         of_words = [term for _, _, term in _of_words(text)]

@@ -22,15 +22,15 @@ _KEPT = 0.81
 """The share of a vector's squared length that its levels keep."""
 
 _NUMBERS = 4
-"""Numbers of a character."""
+"""Numbers per character."""
 _PLACES = (len(_LEVELS) ** np.arange(_NUMBERS - 1, -1, -1)).astype(np.uint8)
 
 _AT_ONCE = 512
-"""Vectors that are decoded at most at once. They stay in the processor's cache: of 40,000 at once the products took 2.4
-times as long."""
+"""How many vectors are decoded at once at most. They stay in the processor's cache: with 40,000 at once the products
+took 2.4 times as long."""
 _MULTIPLICATIONS = 1 << 19
-"""In one product of matrices: OpenBLAS computes as few in the calling thread. For larger products it wakes a thread for
-each core, and on a busy machine waits for them: 10 to 100 times as long (ADR 0083)."""
+"""How many one product of matrices has at most: OpenBLAS computes as few in the calling thread. For larger products it
+wakes a thread for each core, and on a busy machine waits for them: 10 to 100 times as long (ADR 0083)."""
 
 _CODES = [code for code in range(0x20, 0x7F) if chr(code) not in '"\\'][: len(_LEVELS) ** _NUMBERS]
 _CHARACTERS = np.array(_CODES, np.uint8)

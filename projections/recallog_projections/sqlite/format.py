@@ -22,9 +22,9 @@ class FileFormat:
     """What to do about a damaged file, for messages."""
     synchronous: str
     repair: str = ""
-    """What to do before, for messages about damage that is not one of a record."""
+    """What to do first, for messages about damage outside of records."""
     salvage: str = ""
-    """What can be done besides if records of it cannot be read, for messages."""
+    """What else can be done if records of it cannot be read, for messages."""
     disposable: bool = False
     """Whether the content can be computed again. Older versions and leftovers of deleted files are then deleted."""
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None

@@ -1,7 +1,7 @@
 """An open SQLite file with its write-ahead log, used with SQLite's locks.
 
 SQLite notices neither that the file was replaced nor that its log was deleted. Both are looked for in each transaction:
-before anything is written, after the commit and before the caller hears of it, and after each read.
+before anything is written, after the commit and before the caller gets the result, and after each read.
 """
 
 import sqlite3
@@ -305,7 +305,7 @@ def _check_log_is_shared(
 
 
 def _checkpoint_log(connection: sqlite3.Connection, wait_seconds: float) -> tuple[bool, bool]:
-    """Move the whole log into the file and empty it: whether it was moved, and whether it was emptied.
+    """Move the whole log into the file and empty it. Returns whether it was moved, and whether it was emptied.
 
     Readers and writers of other processes can prevent either.
     """

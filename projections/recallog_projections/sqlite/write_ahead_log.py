@@ -1,4 +1,4 @@
-"""The write-ahead log of a SQLite file: its `-wal` and its index, the `-shm`, and what became of them.
+"""The write-ahead log of a SQLite file, the `-wal`, and its index, the `-shm`: whether they are still in place.
 
 SQLite opens both by name once and never looks again. If one is deleted, the connections that have it open go on writing
 to it, and what they commit is lost when the last of them ends without closing the file. Connections that open the file
@@ -20,7 +20,7 @@ _HEADER = struct.Struct("=IIIBBHI")
 is initialised, byte order of checksums, page size, and the number of valid frames in the `-wal`."""
 _HEADER_BYTES = 48
 _COPIED_AT = 96
-"""Where the number of frames is that were copied into the file, behind two copies of the header."""
+"""Where the number of frames is that were copied into the file: after two copies of the header."""
 
 
 class LogInodes(NamedTuple):
@@ -58,8 +58,8 @@ class WriteAheadLog:
     def was_left_by(self, opened: LogInodes) -> bool:
         """Whether the `-shm` of `opened`, which this process has open, still describes the `-wal` of `opened`.
 
-        It does until another process writes to a new `-wal` with that `-shm`. None of Recallog does so before the
-        deleted `-wal` was moved into the file, and none opens the file without its `-shm` while others have it open.
+        It does until another process writes to a new `-wal` with that `-shm`. No process of Recallog does so before the
+        deleted `-wal` was moved into the file, nor opens the file without its `-shm` while others have it open.
         """
         now = self.inodes()
         if now.shm not in (None, opened.shm):
@@ -108,7 +108,7 @@ _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def status(path: str) -> os.stat_result | None:
-    """The status of a file; None if the path leads to none."""
+    """The status of a file; None if the path leads to no file."""
     try:
         return os.stat(path)  # noqa: PTH116 - several times in each transaction, and half the time of Path.stat
     except OSError as error:

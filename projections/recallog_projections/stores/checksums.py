@@ -1,4 +1,4 @@
-"""Checksums of stored bytes: each covers the address at which they are stored, so that exchanged rows fail it too."""
+"""Checksums of stored bytes: each covers the address at which they are stored, so that swapped rows fail it too."""
 
 from collections.abc import Sequence
 from zlib import crc32

@@ -58,7 +58,7 @@ class MemoryStore(Store):
         """By table: its items in the order of scans, at the generation and offset `_sorted_at`. A commit empties it."""
 
     def copy(self) -> "MemoryStore":
-        """A store with the same generations, rows and log entries, which changes by itself."""
+        """A store with the same generations, rows and log entries, which changes independently."""
         copy = MemoryStore()
         copy._manifest, copy._pointers = self._manifest, dict(self._pointers)
         copy._tables = {id_: tables.copy() for id_, tables in self._tables.items()}

@@ -1,7 +1,7 @@
 """The store of changes that are kept in memory, on top of a generation of another store that is only read.
 
-For queries where the views cannot be written: they read the generation as it is, with what it lacks folded in memory.
-And for queries of the past, which read a snapshot with the records since then.
+Queries use it where the views cannot be written: they read the generation as it is, with the missing records folded in
+memory. Queries of the past use it too: they read a snapshot with the records since then.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class OverlayStore(Store):
         self._base, self._start, self._rows, self._entries = base, start, {}, {}
 
     def copy(self) -> "OverlayStore":
-        """An overlay of the same base with the same commits, which changes by itself."""
+        """An overlay of the same base with the same commits, which changes independently."""
         copy = OverlayStore(self._base, self._generation, self._start)
         copy._checkpoint, copy._rows, copy._keep = self._checkpoint, dict(self._rows), dict(self._keep)
         copy._entries = {name: [*entries] for name, entries in self._entries.items()}

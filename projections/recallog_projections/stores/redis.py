@@ -61,7 +61,14 @@ from recallog_projections.stores.store import (
     ordinal_key,
 )
 from recallog_projections.tables import LogName, RowKey, Tail
-from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageError, StorageUnavailable
+from recallog_schemas.errors import (
+    InvariantViolation,
+    LedgerMismatch,
+    Rebuilding,
+    SettingsError,
+    StorageError,
+    StorageUnavailable,
+)
 
 COMMIT_CHANGES_MAX = 3_000
 """The most rows and log entries of a commit, so that its Lua call takes less than 20 ms.
@@ -73,9 +80,9 @@ block the server for longer.
 
 WAIT_SECONDS_MAX = 0.1
 """How long a reader waits for a generation before it looks whether another one has replaced it. During an upgrade
-workers of an earlier version may maintain it, which wake nobody."""
+workers of an earlier version may maintain it, which wake no readers."""
 WAITING_MAX = 20
-"""How many readers wait at a time: each of them takes a connection. Others look again and again."""
+"""How many readers wait at a time: each of them takes a connection. Others poll."""
 READ_ROWS_MAX = 2_000
 READ_ATTEMPTS_MAX = 10
 SCAN_KEYS = 500
@@ -96,6 +103,8 @@ _DELETE_CHECKPOINTS = Script("delete_checkpoints")
 _FORGET = Script("forget")
 
 _MANIFEST = crc32(b"manifest")
+IN_PART = b" in part "
+"""Between the manifest of a ledger and the place of one of several servers, as in "… in part 1 of 3"."""
 _CHECKPOINT_FAILS = "their checkpoint fails its checksum"
 
 
@@ -124,6 +133,16 @@ class RedisStore(Store):
     def address(self) -> str:
         """Host and port of the server, or the path of its socket."""
         return self._server.address
+
+    def wrong_part(self, stored: bytes, named: str) -> LedgerMismatch:
+        """The error for a server whose manifest says that it holds another part of the views than the settings name."""
+        _, separator, place = stored.rpartition(IN_PART)
+        held = f"part {place.decode()}" if separator else "all"
+        return LedgerMismatch(
+            f"the Redis at {self.address} holds {held} of the views, and RECALLOG_VIEWS names it as {named}. Name the "
+            "same servers in the same order; to spread the views over these servers instead, delete them and build "
+            "them again: recallog rebuild --drop"
+        )
 
     def _partition(self, partition: int) -> str:
         return f"{{{self._namespace}:{partition}}}:"
@@ -155,8 +174,10 @@ class RedisStore(Store):
             return manifest
         stored = strip_checksum(found, _MANIFEST)
         if stored is not None:
+            if IN_PART in stored and IN_PART not in manifest:
+                raise self.wrong_part(stored, "all")
             return stored
-        # Nobody knows whose views these are.
+        # It is not known to which ledger these views belong.
         for partition in await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions"):
             await self._server.command("DEL", self._partition(int(partition)) + "pointer")
             await self._delete_checkpoints(int(partition))
@@ -378,7 +399,7 @@ class RedisStore(Store):
     async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         keys, table, after = scan.key_range(), scan.table, scan.after
-        # The key of a log has two parts, and would lie before an end of three.
+        # The key of a log has two parts, and would sort before an end of three.
         parts = 2 if scan.includes_logs else 3
         end = "+" if keys.end is None else f"({pack_key(*keys.end[:parts])}"
         logs_from, log, ordinal = "", "", 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from recallog_projections.rows import Changes
-from recallog_projections.stores.redis import COMMIT_CHANGES_MAX, RedisStore
+from recallog_projections.stores.redis import COMMIT_CHANGES_MAX, IN_PART, RedisStore
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
@@ -30,8 +30,6 @@ from recallog_schemas.errors import LedgerMismatch, StorageUnavailable
 
 Result = TypeVar("Result")
 
-_IN_PART = b" in part "
-
 
 class PartitionedRedis(Store):
     """One namespace on several servers: `stores` has its part on each of them, in their order. Raises as they do."""
@@ -44,7 +42,7 @@ class PartitionedRedis(Store):
         self._manifest = b""
         """The manifest that was compared last."""
         self._unknown: set[RedisStore] = set()
-        """Those whose server did not answer then: they are compared before they are used."""
+        """The stores whose server did not answer then: they are compared before they are used."""
 
     async def _of(self, partition: int) -> RedisStore:
         store = self._stores[partition % len(self._stores)]
@@ -88,18 +86,13 @@ class PartitionedRedis(Store):
         mine = self._add_place(store, b"")
         if stored is None or stored == manifest + mine:
             return manifest
-        of_ledger, separator, place = stored.rpartition(_IN_PART)
+        of_ledger, separator, place = stored.rpartition(IN_PART)
         if separator + place == mine:
             return of_ledger
-        held = f"part {place.decode()}" if separator else "all"
-        raise LedgerMismatch(
-            f"the Redis at {store.address} holds {held} of the views, and RECALLOG_VIEWS names it as "
-            f"{mine.decode().removeprefix(' in ')}. Name the same servers in the same order; to spread the views "
-            "over these servers instead, delete them and build them again: recallog rebuild --drop"
-        )
+        raise store.wrong_part(stored, mine.decode().removeprefix(" in "))
 
     def _add_place(self, store: RedisStore, manifest: bytes) -> bytes:
-        return manifest + _IN_PART + b"%d of %d" % (self._stores.index(store) + 1, len(self._stores))
+        return manifest + IN_PART + b"%d of %d" % (self._stores.index(store) + 1, len(self._stores))
 
     async def clear(self) -> None:
         await self._all(lambda store: store.clear())

@@ -49,7 +49,7 @@ _Words = tuple[Any, ...]
 
 
 _PARTS = re.compile(r"(\w*://)?([^/?]*@)?([^/?]*)(.*)", re.DOTALL)
-"""Of a URL: the scheme, the account, the hosts, and the path with the query."""
+"""The parts of a URL: the scheme, the account, the hosts, and the path with the query."""
 
 
 class Script:
@@ -116,10 +116,10 @@ def connection_options(deadline_seconds: float) -> dict[str, Any]:
 class RedisServer:
     """Calls to the server at `url` (redis://, rediss:// or unix://, with the options of redis-py in its query).
 
-    A call ends when `breaker` says so: after its deadline, or at once while the server is known not to answer.
+    The `breaker` ends a call after its deadline, or at once while the server is known not to answer.
 
-    Small calls that the program makes in one turn of its event loop are sent together: so all partitions of a worker
-    have their commits in one message.
+    Small calls that the program makes in one turn of its event loop are sent together, so that the commits of all
+    partitions of a worker are one message.
 
     A call whose connection is broken is sent a second time, on a new connection: idle connections break unnoticed, and
     all of them break when the server restarts. The server may have executed the first one, but nothing is written
@@ -221,7 +221,7 @@ class RedisServer:
         return await self._exchange(commands)
 
     async def _exchange(self, commands: Sequence[_Words], *, repeatable: bool = True) -> list[Any]:
-        """The answers to commands in one pipeline. Of several, errors that the server has answered are among them."""
+        """The answers to commands in one pipeline. If there are several, errors of the server are among the answers."""
 
         async def work() -> list[Any]:
             with reaching():
@@ -316,7 +316,7 @@ def reaching() -> Iterator[None]:
 
 
 def _invalid_url(error: Exception) -> SettingsError:
-    """Without the text of the error, which may show a part of a password that is not percent-encoded."""
+    """The error lacks the text of `error`, which may show a part of a password that is not percent-encoded."""
     return SettingsError(
         "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), with "
         f"special characters of the password percent-encoded ({type(error).__name__})"

@@ -273,7 +273,7 @@ class SqliteStore(Store):
         return await self._run(work, keep_damaged=damaged is not None)
 
     async def find_problems(self) -> list[str]:
-        beside = SqliteFile(self._file.path, VIEWS)  # in a thread of its own: questions go on meanwhile
+        beside = SqliteFile(self._file.path, VIEWS)  # in a thread of its own, so that queries continue
         try:
             return await beside.run(_find_problems, keep_damaged=True)
         except StorageCorrupt as error:
@@ -453,7 +453,7 @@ def _scan_rows(connection: sqlite3.Connection, number: int, scan: Scan, report: 
 def _neighbour(
     connection: sqlite3.Connection, comparison: Literal["<", ">", ">="], address: Sequence[object]
 ) -> tuple[Any, ...] | None:
-    """Of all tables the last row before an address, or the first one after or at it."""
+    """The last row of any table before an address, or the first one after or at it."""
     order = "DESC" if comparison == "<" else "ASC"
     columns = ("generation", "name", "space", "owner", "key")
     row: tuple[Any, ...] | None = connection.execute(
@@ -473,7 +473,7 @@ def _find_retired(connection: sqlite3.Connection, partition: int) -> list[int]:
 
 
 def _collect_some_garbage(connection: sqlite3.Connection, retired: Sequence[int]) -> bool:
-    """Delete a bounded part of these generations; whether there may be more."""
+    """Delete a bounded part of these generations. Returns whether there may be more."""
     from recallog_projections.stores import sqlite_snapshots
 
     for number in retired:

@@ -186,7 +186,7 @@ def _scan_damaged(
 
 
 def collect_garbage(connection: sqlite3.Connection, generation: int) -> bool:
-    """Delete up to 200 of the generation's logs; whether there were any."""
+    """Delete up to 200 of the generation's logs. Returns whether there were any."""
     logs = connection.execute("SELECT number FROM logs WHERE generation = ? LIMIT 200", (generation,)).fetchall()
     connection.executemany("DELETE FROM segments WHERE slot BETWEEN ? AND ?", [_range(log) for (log,) in logs])
     connection.executemany("DELETE FROM logs WHERE number = ?", logs)

@@ -208,7 +208,7 @@ def exist(connection: sqlite3.Connection) -> bool:
 
 
 def collect_garbage(connection: sqlite3.Connection, generation: int) -> bool:
-    """Delete a bounded part of the snapshots of the generation of that number; whether there may be more."""
+    """Delete a bounded part of the snapshots of the generation of that number. Returns whether there may be more."""
     sql = "SELECT number FROM snapshot_spaces WHERE generation = ? LIMIT 1"
     line = connection.execute(sql, (generation,)).fetchone() if exist(connection) else None
     return line is not None and (_delete_some(connection, *line) or True)
@@ -302,7 +302,7 @@ def _tail(connection: sqlite3.Connection, line: int, until: int, name: LogName, 
 
 
 def _part(connection: sqlite3.Connection, line: int, until: int, name: tuple[str, str, str], changes: Changes) -> Any:
-    """The row of the entries that a log has got since the last snapshot. Those that it has dropped are left out."""
+    """The row of the entries that were appended to a log since the last snapshot, without those that it dropped."""
     added, keep = changes.logs[name], changes.keep[name[0]]
     total = _tail(connection, line, until, LogName(*name), 0).total + len(added)
     data = zlib.compress(_encode([*added[-keep:]]), _COMPRESSION)

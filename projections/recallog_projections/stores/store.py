@@ -36,7 +36,7 @@ class Outcome(Enum):
 
 
 WAIT_SECONDS = 0.005
-"""How soon a store that cannot wait for a commit is looked at again."""
+"""The interval at which a store that cannot wait for a commit is polled."""
 CHAIN_START = bytes(16)
 """The value of a ledger's hash chain before its first record."""
 
@@ -157,7 +157,7 @@ class Readable(ABC):
 
 
 class Snapshots(ABC):
-    """What the rows and logs of one space were in a generation at earlier offsets.
+    """The rows and logs of one space in a generation at earlier offsets.
 
     A query of the past writes them, since it folds the records up to there anyway. They are deleted with their
     generation, and with its bytes.
@@ -179,7 +179,7 @@ class Snapshots(ABC):
     async def find_changes(
         self, generation: Generation, space: str, checkpoint: Checkpoint
     ) -> tuple[Sequence[RowKey], Sequence[LogName]]:
-        """The rows and logs that a snapshot has otherwise than the one before."""
+        """The rows and logs in which a snapshot differs from the one before."""
 
     @abstractmethod
     async def write(
@@ -193,7 +193,7 @@ class Snapshots(ABC):
 
     @abstractmethod
     def open(self, generation: Generation, space: str, checkpoint: Checkpoint) -> Readable:
-        """Reads a snapshot. Its reads raise `Rebuilding` once it is deleted; logs are not scanned."""
+        """A snapshot, for reading. Its reads raise `Rebuilding` once it is deleted; logs are not scanned."""
 
     @abstractmethod
     async def delete(self, generation: Generation, space: str) -> None:
@@ -206,8 +206,8 @@ class Store(Readable):
     remote: ClassVar[bool] = False
     """Whether a read crosses a network."""
     commit_changes_max: ClassVar[int] = 100_000
-    """The most rows and log entries of a commit; it has more if one record has. 16,000 events that retain entries write
-    96,000; a plan or an erasure of all entries of an agent has no other bound."""
+    """The most rows and log entries of a commit; one record alone may have more. 16,000 events that retain entries
+    write 96,000; a plan or an erasure of all entries of an agent has no other bound."""
 
     @property
     def snapshots(self) -> Snapshots | None:
@@ -258,7 +258,7 @@ class Store(Readable):
         """
 
     async def has_garbage(self, partition: int) -> bool:
-        """Whether something of generations that the pointer does not name is left, if only in the bytes of a file."""
+        """Whether anything of generations that the pointer does not name is left, even if only in bytes of a file."""
         return False
 
     @abstractmethod
@@ -313,14 +313,14 @@ class Store(Readable):
 
         With a list `damaged`, items that are damaged are left out of the chunk, and their (space, owner, key) is added
         to the list; of a damaged part of a log, that of its first entry. A scan after the last key of either continues
-        behind both. Nothing is repaired then.
+        after both. Nothing is repaired then.
 
         Raises `Rebuilding` if the generation does not exist.
         """
         return await self.scan_chunk(generation, Scan(table, limit, space, owner, prefix, newest_first, after), damaged)
 
     async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
-        """All that it holds elsewhere than in the memory's folder, also what no pointer names: where, and bytes."""
+        """Everything that it stores outside of the memory's folder, even what no pointer names: places and bytes."""
         nothing: Sequence[tuple[str, bytes]] = ()
         for each in nothing:
             yield each
@@ -330,7 +330,7 @@ class Store(Readable):
         return ()
 
     async def find_problems(self) -> list[str]:
-        """What is wrong with its storage apart from the values of rows, which reading them finds. Repairs nothing."""
+        """What is wrong with its storage, apart from damaged values of rows, which reads find. Repairs nothing."""
         return []
 
     @abstractmethod
@@ -354,7 +354,7 @@ class KeyRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one chunk has: the arguments of `Store.scan`."""
+    """What one chunk covers: the arguments of `Store.scan`."""
 
     table: str
     limit: int
@@ -387,12 +387,12 @@ class Scan:
 
 
 def _beyond_prefix(prefix: str) -> str | None:
-    """The first text behind all that begin with `prefix`; None if there is none."""
+    """The first text after all texts that begin with `prefix`; None if there is none."""
     bare = prefix.rstrip("\U0010ffff")
     if not bare:
         return None
     following = ord(bare[-1]) + 1
-    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are in no text
+    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # texts contain no surrogates
 
 
 def ordinal_key(ordinal: int) -> str:

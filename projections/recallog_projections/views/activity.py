@@ -140,7 +140,7 @@ def _put_kind(rows: Rows, space: str, kind: str, counted: _Counted) -> None:
 
 
 def _put_agent(rows: Rows, space: str, agent: str, counted: _Counted) -> bool:
-    """Count events for their agent; whether they are its first."""
+    """Count events for their agent. Returns whether they are its first."""
     known = rows.get(AGENTS, space, agent)
     events, first, turn = (0, counted.first, 0) if known is None else (known.events, known.first, known.turn)
     after = AgentSpan(events + counted.events, first, counted.last, max(turn, counted.turn))
@@ -149,7 +149,7 @@ def _put_agent(rows: Rows, space: str, agent: str, counted: _Counted) -> bool:
 
 
 def _put_session(rows: Rows, space: str, session: str, counted: _Counted) -> bool:
-    """Count events of a session; whether they are its first."""
+    """Count events of a session. Returns whether they are its first."""
     known = rows.get(SESSIONS, space, session)
     events, first, turn = (0, counted.first, None) if known is None else (known.events, known.first, known.turn)
     after = SessionSpan(events + counted.events, first, counted.last, counted.highest_turn(turn))

@@ -1,8 +1,8 @@
 """Clock view: what time it is for each agent, by the events that it sees.
 
 That is the `at` of the newest of these events in the order of the ledger. It is not the latest `at`: one event of a
-producer whose clock is wrong would otherwise age everything until the real time has caught up. Nor is it that of an
-event which is ahead of its record (`Record.is_ahead`): such events are counted, and set no clock.
+producer whose clock is wrong would otherwise age everything until the real time has caught up. Events that are ahead of
+their records (`Record.is_ahead`) are counted, but set no clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ class Now(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int = -1
     """Its offset; -1 if there is none."""
     bound: int = -1
-    """In the row of a space: an hour that no event of the space is later than, so that what falls due after it need not
-    be looked at."""
+    """In the row of a space: an hour after which no event of the space happened, so that readers can skip what falls
+    due later."""
 
 
 class Ahead(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -51,8 +51,8 @@ AHEAD = Table("clock.ahead", Ahead)
 class ClockProjection:
     """Fold of the events of a space, including bookkeeping, into the times of its agents.
 
-    Events that the memory writes by itself do not move them, or reading a space of last year would age it by a year:
-    counts of reads, and answers to triggers.
+    Events that the memory writes by itself, which are counts of reads and answers to triggers, do not move them.
+    Otherwise reading a space of last year would age it by a year.
     """
 
     name: ClassVar[str] = "clock"
@@ -65,7 +65,7 @@ class ClockProjection:
         plans = settings.plans(rows, space)
         newest: dict[str, Record] = {}
         latest = _EARLIEST
-        for record in run:  # this loop calls little: it is passed by every event
+        for record in run:  # this loop has few calls, because every event passes it
             event = record.event
             plan = plans[event.kind]
             by_itself = event.causation_id is not None and not sets_time(event)

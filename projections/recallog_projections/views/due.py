@@ -6,7 +6,7 @@ deletes them when they are closed.
 Positions, times and counts do not sort together, so there are three tables. `due.now` holds, for the whole partition,
 the triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted
 when the trigger is closed. `due.at` holds triggers that fall due at a time: its rows have that time as key, for the
-whole partition. Whether that time has come is judged by who reads them, by the time of each agent. `due.count` holds
+whole partition. Readers judge whether that time has come, by the time of each agent. `due.count` holds
 agents that fall due at a count: its rows have that count as key, and a reader stops at the first row beyond the present
 count. The rows of these two are written by the projections that know the time or the count.
 """
@@ -33,9 +33,9 @@ class Due(NamedTuple):
     kind: str
     """A name of your own that ends in `.due`, such as `greeting.due`."""
     agent: str
-    """The agent that is to answer."""
+    """The agent that must answer."""
     part: str = ""
-    """What tells several triggers of one kind apart that one event makes due for one agent."""
+    """Distinguishes several triggers of one kind that one event makes due for one agent."""
     texts: tuple[tuple[str, str], ...] = ()
     """Texts for the reactor, each with a name."""
     entries: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Scheduled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trigger: str
     """The id of the trigger."""
     at: int
-    """From when on it is due, in microseconds since 1970."""
+    """The time from which it is due, in microseconds since 1970."""
 
 
 class StandingTrigger(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -157,7 +157,7 @@ class DueProjection:
                 rows.put(STANDING, StandingTrigger(key), *standing_key[1:])
 
     def _trigger(self, record: Record, due: Due) -> Trigger:
-        """Raises `ProjectionError` for a kind that is reserved, or no name of a kind."""
+        """Raises `ProjectionError` for a kind that is reserved, or whose name is not valid."""
         if due.kind in self._reserved or not _is_kind(due.kind):
             raise ProjectionError(
                 f"{due.kind!r} cannot name a trigger of your own: use up to 32 lower case letters and _ before .due, "
@@ -173,7 +173,7 @@ def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0
 
 
 def now_prefix(offset: int, space: str, kind: str, agent: str) -> str:
-    """How the keys in `due.now` begin of one agent's triggers of a kind that one event made due."""
+    """The beginning of the keys in `due.now` of one agent's triggers of a kind that one event made due."""
     return f"{offset:020d}/{_owner(space, kind, agent)}/"
 
 
@@ -183,8 +183,8 @@ def at_key(at: int, space: str, trigger: Trigger, agent: str) -> str:
 
 
 def _owner(space: str, kind: str, agent: str) -> str:
-    """Whose trigger it is: another space with another agent never gives the same text."""
-    if f"/{kind}/" in f"/{space}/":  # where the space ends would be open; no name has a *
+    """The space, the kind and the agent of a trigger as one text: others never give the same text."""
+    if f"/{kind}/" in f"/{space}/":  # the end of the space would be ambiguous; no name has a *
         space = space.replace("/", "*")
     return f"{space}/{kind}/{agent}"
 

@@ -1,6 +1,6 @@
 """Outline view: of each space, the agents that have taken part in it and its first and newest sessions.
 
-Recall reads it to know who "you" of a question is, which agents its words name, and which session "our first
+Recall reads it to determine who "you" in a question is, which agents its words name, and which session "our first
 conversation" was.
 """
 
@@ -20,7 +20,7 @@ class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     name: str
     visitor: bool
-    """Whether an event of a kind with the role `visitor` is by it: a person, such as a user."""
+    """Whether it is the author of an event of a kind with the role `visitor`: a person, such as a user."""
 
 
 class Outline(msgspec.Struct, frozen=True, array_like=True, gc=False):

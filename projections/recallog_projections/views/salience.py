@@ -103,7 +103,7 @@ def strongest(
             for memory, rate, worth in zip(memories, rates, worths, strict=True)
         ]
     elif (query_words := (vocabulary := words.vocabulary()).learn(query)).size:
-        # So much an event has to have without its words; plain floats, since thousands of tuples wake the collector.
+        # The score that an event needs without its words. Plain floats: thousands of tuples start a garbage collection.
         enough = min(nlargest(count, totals), default=0.0) - relevance_weight - _ROUNDING
         totals = [
             total

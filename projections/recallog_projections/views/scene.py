@@ -1,8 +1,8 @@
 """Scene view: the newest shared event of each kind, and the newest events of visitors, for prompts.
 
-The scene consists of the newest shared event of each kind in the setting `scene_kinds`. Queries apply that setting, so
-that the newest shared event of every kind is stored. Events of visitors stay in prompts however old they are, so that
-they have logs of their own.
+The scene consists of the newest shared event of each kind in the setting `scene_kinds`. Queries apply that setting:
+the newest shared event of every kind is stored. Events of visitors stay in prompts however old they are, and therefore
+have logs of their own.
 """
 
 from collections.abc import Iterable, Sequence

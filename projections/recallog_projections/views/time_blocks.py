@@ -81,8 +81,8 @@ def first_later(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> int:
 def choose_records(blocks: Sequence[TimeBlock], moment: datetime, end: int) -> Iterator[Stretch]:
     """The records below `end` to fold for a past as of `moment`.
 
-    Of a block with later events alone, only those count that change settings. Before a block with an event of the past
-    those of answers count too, since they decide which later parts of an answer count.
+    From a block with later events only, these are the events that change settings. If a block with an event of the past
+    follows, the events of answers are folded too, since they decide which later parts of an answer count.
     """
     until = timestamps.micros(moment)
     last = max((block.first for block in blocks if block.earliest <= until), default=-1)

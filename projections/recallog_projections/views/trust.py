@@ -29,8 +29,8 @@ class SourceClasses:
         self._settings = settings_of(space)
 
     def class_of(self, event: Event) -> SourceClass:
-        """The class of an event: what the space says of its kind and its author, or that of its kind; or a less trusted
-        one that the event states."""
+        """The class of an event: the one that the space sets for its kind and its author, or that of its kind; or a
+        less trusted one that the event states."""
         own = self._settings
         said = [of[name] for of, name in ((own.kinds, event.kind), (own.agents, event.agent)) if name in of]
         given = find_least(said) if said else class_of_kind(kind_of(self._space, event.kind))

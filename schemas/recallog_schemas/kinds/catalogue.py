@@ -165,7 +165,7 @@ BUILT_IN_KINDS = frozenset(_catalogue)
 """The kinds that every process of this version knows, whatever is registered there."""
 
 _WHOLE = 9
-"""The last version of the whole catalogue. Views have it that were built before each kind had a version."""
+"""The last version of the whole catalogue. Views that were built before each kind had a version record it."""
 
 _cached: list[Callable[[], None]] = []
 """Functions that clear results which follow from the catalogue."""
@@ -203,7 +203,7 @@ def register(model: str, kinds: Iterable[Kind]) -> None:
 
 
 def list_registered() -> list[str]:
-    """The kinds that were registered, in that order."""
+    """The kinds that were registered, in the order of their registration."""
     return [name for name in _catalogue if name not in BUILT_IN_KINDS]
 
 
@@ -231,7 +231,7 @@ def kinds_with_sources() -> frozenset[str]:
 
 @cache_by_catalogue
 def kinds_that_forget() -> frozenset[str]:
-    """The kinds whose events erase what earlier events have said."""
+    """The kinds whose events erase the content of earlier events."""
     return frozenset(name for name, kind in CATALOGUE.items() if kind.needs == "forget")
 
 
@@ -289,7 +289,7 @@ def _in_nfc(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _identifying(model: type[BaseModel]) -> Sequence[str]:
-    """The fields of an object that are names or ids, or have some."""
+    """The fields of an object that are names or ids, or contain some."""
     return [
         name
         for name, field in model.model_fields.items()

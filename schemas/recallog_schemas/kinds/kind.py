@@ -65,8 +65,8 @@ class Kind:
     uncompared: frozenset[str] = frozenset()
     """The payload fields in which two events with one id may differ: the second still counts as a repeat."""
     later: frozenset[str] = frozenset()
-    """The payload fields that the kind got later. Earlier events may use these names for anything: a value that does
-    not fit is left out when a stored event is read."""
+    """The payload fields that were added to the kind later. Earlier events may use these names for anything: a value
+    that does not fit is left out when a stored event is read."""
     entry: str = ""
     """The field with the id of the entry whose words its events contain: `id`, or a field of the payload. They can be
     erased together. "": they contain none."""

@@ -27,7 +27,7 @@ class Part(BaseModel):
 
 
 class Encoded:
-    """In the metadata of a type: its texts are parts of JSON, in which nothing may be replaced."""
+    """Metadata of a type whose texts are parts of JSON, in which nothing may be replaced."""
 
 
 def _as_float(value: object) -> object:
@@ -41,7 +41,7 @@ def _version_or_digest(value: object) -> object:
 
 
 Number = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
-"""Any JSON number; whole ones too."""
+"""Any JSON number, including integers."""
 Share = Annotated[float, BeforeValidator(_as_float), Field(ge=0, le=1)]
 """From 0 to 1."""
 Count = Annotated[int, Field(ge=0, le=limits.INTEGER_MAX)]

@@ -81,13 +81,13 @@ class TierLimits(Part):
     """Maximum number of live entries of an agent, by tier."""
 
     fast: Count = 1_000
-    """Of the tier FAST."""
+    """In the tier FAST."""
     medium: Count = 500
-    """Of the tier MEDIUM."""
+    """In the tier MEDIUM."""
     slow: Count = 200
-    """Of the tier SLOW."""
+    """In the tier SLOW."""
     glacial: Count = 100
-    """Of the tier GLACIAL."""
+    """In the tier GLACIAL."""
 
 
 class TierSeconds(Part):
@@ -120,11 +120,11 @@ class SurpriseThresholds(Part):
     """The surprise that promotes an entry, by the tier that it leaves."""
 
     glacial: Share = 0.5
-    """Of the tier GLACIAL."""
+    """From the tier GLACIAL."""
     slow: Share = 0.6
-    """Of the tier SLOW."""
+    """From the tier SLOW."""
     medium: Share = 0.7
-    """Of the tier MEDIUM."""
+    """From the tier MEDIUM."""
 
 
 class SuccessThreshold(Part):
@@ -146,7 +146,7 @@ class TierSettings(Part):
     success: SuccessThreshold = SuccessThreshold.model_construct()
     """The outcomes that promote."""
     max: TierLimits = TierLimits.model_construct()
-    """The most entries by tier."""
+    """The maximum number of entries by tier."""
     ttl: TierSeconds = TierSeconds.model_construct()
     """The longest time without access by tier."""
     half_life: TierHours = TierHours.model_construct()
@@ -161,7 +161,7 @@ class CaptureSettings(Part):
     enabled: bool = False
     """Whether calls are captured."""
     tools: Annotated[list[Label], Field(max_length=limits.CAPTURE_TOOLS_MAX)] | None = None
-    """The tools whose calls are captured (null: all). It precedes `skip`."""
+    """The tools whose calls are captured (null: all). If it is set, `skip` has no effect."""
     skip: Annotated[list[Label], Field(max_length=limits.CAPTURE_TOOLS_MAX)] | None = None
     """The tools whose calls are not captured."""
     max_per_minute: int = 120

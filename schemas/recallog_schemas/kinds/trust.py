@@ -1,4 +1,4 @@
-"""Source classes: who or what the words of an event are from, and what a space makes of them.
+"""Source classes: the sources of the words of events, and what a space may make from them.
 
 The class of an event follows from its kind and its author, and from what the event and its space say. An event may
 lower its own class, with `trust` in its payload or in `metadata` of it; only a space may raise one.
@@ -30,7 +30,7 @@ _OUTSIDE = frozenset({"oracle.spoke"})
 
 
 def rank_of(name: object) -> int | None:
-    """How trusted a class is: a greater number is more; None for what is not a class."""
+    """How trusted a class is: a greater number is more trusted; None if `name` is not a class."""
     return _RANKS.get(name) if isinstance(name, str) else None  # type: ignore[call-overload]
 
 
@@ -40,7 +40,7 @@ def is_untrusted(name: SourceClass) -> bool:
 
 
 def find_least(classes: Iterable[SourceClass]) -> SourceClass:
-    """The least trusted of some classes: that of what was made from all of them. The most trusted one without any."""
+    """The least trusted of `classes`, which applies to what was made from all of them; "operator" if there are none."""
     return min(classes, key=_RANKS.__getitem__, default=CLASSES[0])
 
 
@@ -56,7 +56,7 @@ def read_stated(payload: Mapping[str, Any]) -> SourceClass:
 
 
 def state_class(name: SourceClass) -> dict[str, str]:
-    """The field that lowers the class of what an agent makes from sources of a class; none if it need not."""
+    """The field that lowers the class of what an agent makes from sources of this class; empty if it need not."""
     return {TRUST: name} if is_untrusted(name) else {}
 
 
@@ -70,16 +70,16 @@ def class_of_kind(kind: Kind) -> SourceClass:
 
 
 class TrustSettings(Part):
-    """The source classes of a space, and what may be made from which: the least trusted class that is used."""
+    """The source classes of a space, and for each purpose the least trusted class that is used."""
 
     kinds: Annotated[dict[KindName, SourceClass], Field(max_length=limits.DECLARED_KINDS_MAX)] = Field(
         default_factory=dict
     )
-    """The class of events by their kind (that of the catalogue)."""
+    """The class of events by their kind (by default that of the catalogue)."""
     agents: Annotated[dict[AgentName, SourceClass], Field(max_length=limits.DECLARED_KINDS_MAX)] = Field(
         default_factory=dict
     )
-    """The class of events by their author (that of their kind). Of both, the less trusted one counts."""
+    """The class of events by their author (by default that of their kind). The less trusted of both counts."""
     facts: SourceClass = AGENT
     """For facts that are extracted, and for lines of the daily log."""
     beliefs: SourceClass = AGENT

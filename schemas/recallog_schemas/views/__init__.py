@@ -1,6 +1,6 @@
 """The views that consumers and operators read, one module per subject. Each names the checkpoint of its data.
 
-Those of a memory model are in its own package.
+The views of a memory model are in its own package.
 """
 
 from recallog_schemas.lazy_exports import lazy_exports

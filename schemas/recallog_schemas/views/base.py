@@ -160,7 +160,7 @@ class Bounded(View):
     kept: ClassVar[Literal["first", "last"]] = "first"
     """Which items stay if not all fit."""
     items_least: ClassVar[int] = limits.ANSWER_EVENTS_LEAST
-    """This many items always fit, and are not measured."""
+    """The number of items that always fit, and are not measured."""
     rest: ClassVar[str] = "request less"
     """How to get the items that are left out."""
 
@@ -273,16 +273,16 @@ def _has_view(value: object) -> bool:
 
 
 class Labelled:
-    """A memory whose text may be that of a tool, or imported. Lines show such texts as data: labelled and quoted."""
+    """A memory whose text may be from a tool or imported. Lines show such a text as data: labelled and quoted."""
 
     @property
     def source_class(self) -> SourceClass:
-        """Whom or what its words are from: "operator", "user", "agent", "tool" or "import"."""
+        """The source of its words: "operator", "user", "agent", "tool" or "import"."""
         raise NotImplementedError
 
     @property
     def source_label(self) -> str:
-        """The class as a label in a line; "" if agents and people say it."""
+        """The class as a label in a line; "" if the text is not data."""
         return f"[{self.source_class}]" if is_untrusted(self.source_class) else ""
 
     def quote_data(self, text: str) -> str:
@@ -311,7 +311,7 @@ class Remembered(Labelled, View):
 
     @property
     def source_class(self) -> SourceClass:
-        """The class of its kind, or a less trusted one that the event states; its space may say more."""
+        """The class of its kind, or a less trusted one that the event states. Its space may set another one."""
         return find_least((class_of_kind(kinds.kind_of(self.event.kind)), read_stated(self.event.payload)))
 
     def format(self) -> str:
@@ -321,8 +321,8 @@ class Remembered(Labelled, View):
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The event as one line of a prompt of `reader`: `[turn 003][kind] text`.
 
-        An event of another author names it, as does every event without a `reader`: `[turn 003][kind][author]
-        text`. With `dated` a time that was not invented by ingest gives the date: `[turn 003, 2026-03-01][kind] text`.
+        The author is named unless it is the `reader`: `[turn 003][kind][author] text`. With `dated` the date is shown
+        unless ingest invented the time: `[turn 003, 2026-03-01][kind] text`.
         The text of a tool or an import is labelled and quoted: `[turn 003][tool.used][tool] «text»`.
         """
         return f"{self.line_prefix(reader, dated=dated)}{self.quote_data(self.text)}"
@@ -338,7 +338,7 @@ class Standing(View):
     superseded_by: str | None = None
     """The id of the agent's entry with the current value. None: no later entry disagrees."""
     valid_until: datetime | None = None
-    """Since when the memory is past, in UTC. None: it is not."""
+    """The time since which the memory is past, in UTC. None: it is not past."""
     contradicts: tuple[str, ...] = ()
     """The ids of other memories of this answer that disagree with it without an order between them: memories of
     other agents, or for other readers."""
@@ -357,7 +357,7 @@ class Standing(View):
 
 
 class Sourced(Labelled, View):
-    """Whom or what the words of a memory are from, by the settings of its space."""
+    """The source of the words of a memory, by the settings of its space."""
 
     trust: SourceClass = Field(default=AGENT, repr=False, exclude_if=lambda name: name == AGENT)
     """The source class: "operator", "user", "agent", "tool" or "import". Left out if it is "agent"."""
@@ -434,8 +434,8 @@ def shown_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# What agents have stored is shown among headings and lines of ours, which a model or a person trusts. None of its lines
-# may look like one of them: a text is shown in one line, or its lines are indented.
+# Stored texts of agents are shown among headings and lines of Recallog, which a model or a person trusts. None of their
+# lines may look like one of these: a text is shown in one line, or its lines are indented.
 
 
 def count_noun(count: int, one: str, more: str = "") -> str:
@@ -449,7 +449,7 @@ def one_line(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """`text` in one line between marks that it does not contain: data, which no line of ours is."""
+    """`text` in one line between marks that it does not contain: they show that it is data."""
     return quote_lines(one_line(text))
 
 

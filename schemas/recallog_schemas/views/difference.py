@@ -18,13 +18,13 @@ class KnownChange(View):
     id: str
     """Its id within the section: of an event or entry, the label of a block, or the heading of a prompt's section."""
     change: Literal["entered", "left", "changed"]
-    """What became of it."""
+    """Whether it entered the memory, left it, or changed."""
     before: str | None
     """Its text at the earlier moment; None if it was not there."""
     after: str | None
     """Its text at the later moment; None if it was not there."""
     state_before: str = ""
-    """What else was true of it at the earlier moment, such as its tier."""
+    """Its other properties at the earlier moment, such as its tier."""
     state_after: str = ""
     """The same at the later moment."""
     why: str | None = None
@@ -47,11 +47,11 @@ class MemoryDifference(OfAgent, Bounded):
 
     since_checkpoint: Position | None
     """The last position that the views had processed at the earlier moment; None: nothing yet. `checkpoint` is that
-    of the later one."""
+    of the later moment."""
     changes: tuple[KnownChange, ...]
     """The changes, by section."""
     unchanged: int
-    """How many things are as they were."""
+    """How many things have not changed."""
 
     def format(self) -> str:
         """The changes, one per line, under the names of their sections; `(no changes)` if there are none."""

@@ -15,7 +15,7 @@ _NO_OWN_KEY = (
 
 
 class KindCount(View):
-    """How many events of a kind."""
+    """The number of events of a kind."""
 
     kind: str
     """The kind."""
@@ -43,7 +43,7 @@ class ErasureReport(View):
     kinds: tuple[KindCount, ...]
     """The erased events of the unit itself, by kind."""
     made_from: tuple[KindCount, ...]
-    """The erased events that were made from those, by kind: facts, summaries, beliefs, compactions, lines of logs."""
+    """The erased events that were made from them, by kind: facts, summaries, beliefs, compactions, lines of logs."""
     unsealed: tuple[KindCount, ...]
     """The events of the unit that are not sealed with a key of it, by kind. They stay readable in the ledger."""
     erased_before: int

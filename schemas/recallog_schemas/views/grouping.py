@@ -1,4 +1,4 @@
-"""Hits that belong together: those of one stretch of a conversation, and what says now what others said before."""
+"""Hits that belong together: those of one stretch of a conversation, and a memory with those that it supersedes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -23,10 +23,10 @@ Hit = TypeVar("Hit", bound=Groupable)
 
 
 def group_hits(hits: Iterable[Hit]) -> list[list[Hit]]:
-    """The hits in groups, those with better hits first.
+    """The hits in groups; groups with better hits come first.
 
-    The first of a group is what holds now, else its best hit. The others follow in the order in which they were said,
-    those that are superseded last.
+    The first hit of a group is the one that supersedes others, else the best one. The others follow in the order in
+    which they were said; superseded ones come last.
     """
     by_key = {hit.key: hit for hit in hits}
     groups: dict[str, list[Hit]] = {}

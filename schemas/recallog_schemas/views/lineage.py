@@ -12,7 +12,7 @@ from recallog_schemas.views.previews import Preview
 Relation = Literal["cause", "source"]
 
 _LINE_CHARS = 90
-"""Of a text in a line of the tree."""
+"""The maximum length of a text in a line of the tree."""
 
 
 class LineageLink(View):
@@ -104,8 +104,8 @@ class Lineage(OfEvent):
     edges: tuple[LineageEdge, ...]
     """The steps between them."""
     nodes_left_out: int = Field(default=0, repr=False, exclude_if=lambda count: count == 0)
-    """How many nodes more the last step has found than the graph has room for; the graph does not say what these rest
-    on, and what rests on them. Left out if it has room for all."""
+    """How many more nodes the last step has found than the graph has room for. The graph does not show what these rest
+    on, nor what rests on them. Left out if it has room for all."""
 
     @property
     def ok(self) -> bool:
@@ -160,7 +160,7 @@ class Lineage(OfEvent):
 
     @property
     def unseen(self) -> tuple[LineageLink, ...]:
-        """The cause and the sources of the event itself that are not events or entries which the agent may see."""
+        """The cause and the sources of the event itself, if they are not events or entries that the agent may see."""
         return tuple(each for each in self.sources if each.memory is None)
 
     def _tree(self, *, back: bool) -> list[str]:

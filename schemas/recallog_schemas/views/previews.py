@@ -48,13 +48,13 @@ class SearchHit(Preview, Standing):
     also: tuple[str, ...] = ()
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     near: str | None = None
-    """The id of the better hit of whose stretch of conversation it is a part; see `RecallHit.near`."""
+    """The id of the better hit whose stretch of conversation it is a part of; see `RecallHit.near`."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
 
     @property
     def key(self) -> str:
-        """What `near` of another hit names it by."""
+        """The key by which `near` of another hit names it."""
         return self.id
 
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
@@ -109,7 +109,7 @@ class AroundView(OfAgent):
 class EntriesView(OfAgent, Bounded):
     """The events with the requested ids that an agent may see, in the order of the request.
 
-    If not all fit, the last ones are left out: request the ids again that are neither here nor missing.
+    If not all fit, the last ones are left out: request again the ids that are in neither `entries` nor `missing`.
     """
 
     list_field: ClassVar[str] = "entries"

@@ -24,7 +24,7 @@ class PendingTrigger(View):
     trigger: str
     """The id of the trigger."""
     events: int
-    """Of a reflection, the number of events that the agent could see since its last one; else the number of texts,
+    """For a reflection, the number of events that the agent could see since its last one; else the number of texts,
     entries, turns, plans or sessions that the answer is about."""
     threshold: int | None
     """The number of events that makes a reflection due; None for other kinds."""

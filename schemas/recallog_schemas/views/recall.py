@@ -12,7 +12,7 @@ from recallog_schemas.views.grouping import Groupable, group_hits
 
 
 class RecallHit(SourcedEvent, Standing):
-    """A memory that matches a query, with its score and the parts of it."""
+    """A memory that matches a query, with its score and the parts of the score."""
 
     score: float
     """The sum of `parts`; comparable within one result only."""
@@ -26,19 +26,19 @@ class RecallHit(SourcedEvent, Standing):
     """The start and the end, in characters of `text`, of the passage that matches best; None if the text is one
     passage."""
     lines: tuple[int, int] | None = None
-    """Of a chunk of a document: its first and its last line, from 1. Its text begins with a line that says where it is
-    from; `event.payload` has the key of the document. None for memories."""
+    """For a chunk of a document: its first and its last line, from 1. The text of the chunk begins with a line that
+    says where it is from; `event.payload` has the key of the document. None for memories."""
     also: tuple[str, ...] = ()
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     near: str | None = None
-    """The id of the better hit of whose stretch of conversation it is a part: at most 3 turns before or after it. None:
+    """The id of the better hit whose stretch of conversation it is a part of: at most 3 turns before or after it. None:
     there is no such hit."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
 
     @property
     def key(self) -> str:
-        """What `near` of another hit names it by."""
+        """The key by which `near` of another hit names it."""
         return self.event.id
 
     @property
@@ -67,12 +67,12 @@ class NamedTime(View):
     words: str
     """The part of the question that names it."""
     ranges: tuple[tuple[datetime | None, datetime | None], ...]
-    """From the first time to before the second, in UTC; None: without that limit. Several if the words have several
-    readings. None at all if they name a conversation, or an event of which no memory tells."""
+    """Each from the first time to before the second, in UTC; None: without that limit. Several if the words have
+    several readings. Empty if they name a conversation, or an event that no memory tells of."""
     sessions: tuple[str, ...]
-    """The sessions that it names, such as "our last conversation"; "" is that of events without one."""
+    """The sessions that it names, such as "our last conversation"; "" stands for events without a session."""
     event: str | None
-    """The id of the memory whose time is meant, by words such as "since the move"."""
+    """The id of the memory whose time words such as "since the move" refer to."""
     hits: int
     """How many hits of the answer are of this time, without weak ones."""
     has_memories: bool
@@ -134,7 +134,7 @@ class Recalled(OfAgent):
 
     @property
     def notes(self) -> list[str]:
-        """What to know of the named times before the hits: which of them no hit is of."""
+        """Notes to show before the hits: the named times that no hit is from."""
         return [each.note for each in self.times if not each.hits]
 
     def format_hits(self, hits: "Iterable[GroupedLine]") -> str:

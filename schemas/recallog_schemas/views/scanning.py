@@ -15,7 +15,7 @@ class MarkerFound(View):
     form: str
     """The form, for example "base64", or "UTF-8, case-folded"."""
     count: int
-    """How often. A long row of a SQLite file counts in the bytes of the file, and in its rows."""
+    """How often it was found. A long row of a SQLite file counts in the bytes of the file, and in its rows."""
 
 
 class ScannedPlace(View):

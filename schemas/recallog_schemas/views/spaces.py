@@ -111,7 +111,7 @@ class ResumeView(OfSpace):
     turn: int | None
     """The highest turn of that session; without a session, of all. None if there is nothing to restore."""
     next_turn: int
-    """The turn to go on with: `turn` + 1, or 0 if there is nothing to restore."""
+    """The turn to continue with: `turn` + 1, or 0 if there is nothing to restore."""
 
     @property
     def ok(self) -> bool:

@@ -28,7 +28,7 @@ class PartitionStatus(View):
     dead_letters: int
     """The number of records that the views could not apply."""
     incomplete: bool
-    """Some dead letters have a future schema: newer code can read them."""
+    """Whether some dead letters have a future schema: newer code can read them."""
     problem: str = ""
     """Why the views cannot be read, or that the ledger lacks records which they have processed; "" otherwise. Queries
     in a folder fold the ledger in memory while its views cannot be read."""
@@ -47,7 +47,7 @@ class IndexStatus(View):
 
     state: Literal["none", "building", "behind", "current", "failing", "unavailable"]
     """none: not built yet. building: the first generation, or one in place of a lost one. behind, current: how far it
-    follows the ledger. failing: it answers, and does not follow the ledger. unavailable: it cannot answer."""
+    follows the ledger. failing: it answers, but does not follow the ledger. unavailable: it cannot answer."""
     problem: str
     """Why it does not follow the ledger or cannot answer, in one sentence; "" if it does."""
 
@@ -107,18 +107,18 @@ class Status(View):
     unreflected: tuple[Unreflected, ...]
     """Agents past turn 30 whose reflection is off: the first 100 of `unreflected_total`."""
     unreflected_total: int
-    """The number of those agents."""
+    """The number of such agents."""
     ledger_bytes: int
     """The size of the ledger."""
     views_bytes: int
-    """The size of the views, those of projections of the user included."""
+    """The size of the views, including those of projections of the user."""
     index_bytes: int
     """The size of the semantic index."""
     index: IndexStatus | None = None
     """The state of the semantic index; None if it is off."""
     oldest_pending: PendingTrigger | None = None
-    """Of the triggers that are due, the one that has waited longest by the time of the event that made it due. None if
-    only reflections are due: `recallog pending` computes their times."""
+    """The due trigger that has waited longest, by the time of the event that made it due. None if only reflections are
+    due: `recallog pending` computes their times."""
     faults: tuple[LedgerFault, ...] = ()
     """What is wrong with the ledger: settings of its topic that delete events, events that are dated ahead."""
 

@@ -239,7 +239,7 @@ class VerifyReport(View):
                 found.append(Finding(each.summary(), _DROP_INDEX))
             elif each.repairable:
                 found.append(Finding(each.summary(), _REPAIR_LATER if damaged and not each.views else _REPAIR))
-            elif not damaged:  # otherwise the damaged records say it
+            elif not damaged:  # otherwise the findings of damaged records say it
                 found.append(Finding(each.summary(), _REMEDIES["damaged"]))
         return sorted(found, key=attrgetter("remedy"))
 
@@ -282,7 +282,7 @@ class RepairReport(View):
     """What was computed again from the records of the ledger, and a verification afterwards."""
 
     repaired: tuple[FileFinding, ...]
-    """What was damaged, and is not any more."""
+    """What was damaged, and has been repaired."""
     problem: str
     """Why something could not be repaired, and what to do; "" if all was."""
     verified: VerifyReport

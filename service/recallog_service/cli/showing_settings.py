@@ -62,8 +62,10 @@ def _rows(home: Any) -> list[dict[str, Any]]:
 def _source(name: str, *, given: bool) -> str:
     if name == "home" and given:
         return "--home"
-    given_as = {each.upper() for each in os.environ}.intersection(_variables(name))
-    return given_as.pop() if given_as else "default"
+    variable, file_variable = _variables(name)
+    if file_variable in os.environ:
+        return file_variable
+    return variable if variable in {each.upper() for each in os.environ} else "default"
 
 
 def _variables(name: str) -> tuple[str, str]:

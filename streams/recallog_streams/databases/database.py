@@ -18,7 +18,7 @@ Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 class Documents(ABC):
-    """A few small documents with names. They cannot be computed again from the ledger: losing them loses them."""
+    """A few small documents with names. They cannot be computed again from the ledger."""
 
     @property
     def location(self) -> str:
@@ -45,7 +45,7 @@ class Documents(ABC):
 class Database(ABC):
     """Has a store for each namespace, and the locks and keys of the processes of one memory.
 
-    Creating it connects to nothing. What its methods return is closed by itself.
+    Creating it opens no connection. What its methods return is closed separately.
     """
 
     shared: ClassVar[bool] = True
@@ -64,7 +64,7 @@ class Database(ABC):
         """
 
     def sealing_keys(self) -> "SealingKeys":
-        """Where the keys of sealed events are. Raises `SettingsError` if this database keeps none."""
+        """The store of the keys of sealed events. Raises `SettingsError` if this database keeps no keys."""
         raise SettingsError(
             f"RECALLOG_KEYS: {type(self).__name__} keeps no keys of sealed events. Name where they are, for example a "
             "folder or redis://host:6379/0; or seal nothing: RECALLOG_SEAL=off"

@@ -10,7 +10,7 @@ from recallog_streams.keys.memory import MemoryKeys
 
 
 class MemoryDatabase(Database):
-    """Each store and each store of keys is a new one, which nobody else has: locks lock nothing."""
+    """Each store and each store of keys is a new one that nothing else uses, so locks do nothing."""
 
     shared: ClassVar[bool] = False
 

@@ -1,6 +1,6 @@
 """Views, locks and keys in Redis. All clients of a server share one circuit breaker.
 
-Of several servers, the first has the locks, the keys and the documents, and each has the views of its partitions.
+If there are several servers, the first has the locks, keys and documents, and each has the views of its partitions.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from recallog_streams.locks.redis import RedisLock
 
 
 class RedisDocuments(Documents):
-    """Documents in one hash of the server. Each call asks it, so that a change holds everywhere at once."""
+    """Documents in one hash of the server. Each call reads it, so that a change takes effect everywhere at once."""
 
     def __init__(self, server: RedisServer, key: str) -> None:
         self._server, self._key = server, key

@@ -23,7 +23,7 @@ from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, Sea
 
 _DESTROY = Script("destroy_keys")
 _TELLS = (7, 2)
-"""The version from which a server tells whether its append-only file has a write."""
+"""The first version whose servers report whether their append-only file has a write."""
 
 
 class RedisKeys(SealingKeys):

@@ -53,7 +53,7 @@ class SealingKeys(ABC):
         """The present key of each unit. A unit without a key gets one, which is durable."""
         names = [name_of(unit) for unit in units]
         found = await self.present(names)
-        # Again, if an erasure has meanwhile retired an assigned key.
+        # Repeated if an erasure has meanwhile retired an assigned key.
         while missing := [name for name in dict.fromkeys(names) if name not in found]:
             while len(self._block) < len(missing):
                 await self._add_block()
@@ -92,7 +92,7 @@ class SealingKeys(ABC):
 
     @abstractmethod
     async def retire(self, units: Sequence[Unit]) -> list[str]:
-        """Take the present keys from units, so that later events get new ones; the ids of these keys. Durable."""
+        """Take the present keys from units, durably: later events get new ones. Returns the ids of these keys."""
 
     @abstractmethod
     async def destroy(self, ids: Iterable[str], partition: int) -> int:

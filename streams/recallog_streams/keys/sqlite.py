@@ -14,7 +14,7 @@ from recallog_schemas.sealing import DESTROYED, Unit
 from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
 _RETIRED = -1
-"""The number of the count of retired keys, among those of partitions."""
+"""The number under which the count of retired keys is stored, where counts of destroyed keys have their partition."""
 _AT_ONCE = 500
 
 KEYS = FileFormat(
@@ -40,7 +40,7 @@ class SqliteKeys(SealingKeys):
         self._path = path
         self._durable = SqliteFile(path, KEYS, lock_wait_seconds)
         self._file = SqliteFile(path, replace(KEYS, synchronous="NORMAL"), lock_wait_seconds)
-        """Its commits wait for no disk."""
+        """Its commits do not wait for the disk."""
 
     @property
     def location(self) -> str:

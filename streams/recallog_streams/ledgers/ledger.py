@@ -161,7 +161,7 @@ class RecordSource(ABC):
     async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
         """At most one batch of each of `partitions`; it begins where the previous batch of its partition ended.
 
-        They are of the ledger that was there at `start`. If another one replaces it, there are no records any more.
+        They are of the ledger that was there at `start`. If another ledger replaces it, no more records are returned.
 
         `seek` must have been called for all `partitions`. Returns after about `wait_seconds` if there are no records or
         no partitions. Raises `StorageUnavailable` if the source must be stopped and started again.
@@ -188,7 +188,7 @@ class Ledger(ABC):
     folded_by_workers: ClassVar[bool] = False
     """Whether worker processes fold its views; if not, each query first folds new records."""
     sealing: Sealing = UNSEALED
-    """What seals the events that are appended, and opens the records that are read."""
+    """Seals the events that are appended, and opens the records that are read."""
 
     @property
     def location(self) -> str:
@@ -297,13 +297,13 @@ class Ledger(ABC):
         return batch if records is stored else msgspec.structs.replace(batch, records=records, sealed=stored)
 
     async def find_problems(self) -> list[PartProblem]:
-        """What is wrong with its storage apart from the values of records, which reading them finds."""
+        """What is wrong with its storage, apart from damaged values of records, which reads find."""
         return []
 
     async def repair(self) -> None:  # noqa: B027 - most ledgers have nothing that follows from their records
         """Compute again what follows from the records. Changes no record.
 
-        After an interruption the storage is as before the call or as after it; a later call continues. Raises
+        After an interruption the storage is as it was before the call, or as after it; a later call continues. Raises
         `StorageCorrupt` if the records do not allow it.
         """
 

@@ -1,8 +1,7 @@
-"""The newest records of a ledger that pushes none: a worker looks for them.
+"""The newest records of a ledger that does not push them: a worker polls for them.
 
-Of the workers of a group, the one that holds their lock has all partitions. The others try to get the lock once a
-second, and take over when its holder ends. A worker that has lost the lock without noticing does no harm: commits are
-fenced.
+In a group of workers, the one that holds the lock has all partitions. The others try to get the lock once a second, and
+take over when its holder ends. A worker that has lost the lock without noticing does no harm: commits are fenced.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ from recallog_streams.ledgers.ledger import (
 from recallog_streams.sealing import Opener, may_be_sealed
 
 _LARGE_EVENTS = 100_000
-"""The upgrade of a ledger with at least as many takes more than a few seconds."""
+"""The upgrade of a ledger with at least this many events takes more than a few seconds."""
 
 
 _ROWS_AT_ONCE = 50
@@ -234,7 +234,7 @@ class SqliteLedger(Ledger):
         )
 
     async def find_problems(self) -> list[PartProblem]:
-        beside = self._beside()  # appends and questions go on meanwhile
+        beside = self._beside()  # appends and queries continue meanwhile
         try:
             return await beside.run(partial(sqlite_structure.find_problems, schema=LEDGER.schema))
         finally:

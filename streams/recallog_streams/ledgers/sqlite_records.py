@@ -1,8 +1,8 @@
 """Reading the records of the SQLite ledger: each read compares checksums, and names the record that is damaged.
 
 A record carries a checksum of its offset, the number of its space, its id, its value and the time at which it was first
-appended; a space one of its number and name. Reads return the records before the first damaged one, and raise `Damaged`
-at that one.
+appended; a space carries one of its number and name. Reads return the records before the first damaged one, and raise
+`Damaged` at that one.
 """
 
 import sqlite3
@@ -19,15 +19,15 @@ from recallog_streams.ledgers.ledger import Batch
 _OFFSETS_MAX = 1 << 40
 
 _SHORT_RANGE = 10_000
-"""Up to so many offsets the index of spaces is compared with the records: 2 ms. The index of ids is compared as a
-whole, which takes 160 ms for a space of 1,000,000."""
+"""For up to this many offsets the index of spaces is compared with the records, in 2 ms. The index of ids is compared
+as a whole, which takes 160 ms for a space of 1,000,000."""
 _CHECKED_RECORDS = 128
 """How many records are checked at once, which takes half the time of checking each alone. They may take 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The records of the space of that number, found by their index, or among all records; None: of all spaces."""
+    """The records of the space with a number, found by their index, or among all records; None: of all spaces."""
 
     space: int | None
     by_index: bool = False
@@ -105,8 +105,8 @@ def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, byt
 
 
 def selection(connection: sqlite3.Connection, space: str, start: int, until: int) -> Selection:
-    """How to read one space in a range: by its index, unless that has other offsets than the records or the index of
-    ids, or is damaged."""
+    """How to read one space in a range: by its index, unless the index is damaged, or has other offsets than the
+    records or the index of ids."""
     number = number_of(connection, space)
     if number is None:
         return NO_RECORDS
@@ -174,7 +174,7 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
 
 
 def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
-    """`_read` record by record, which is slower and finds the damaged one."""
+    """The next records, read one by one, which is slower and finds the damaged one."""
     where = "offset >= ? AND offset < ?"
     values: list[int | None] = [start, until]
     if select.by_index:
@@ -232,7 +232,7 @@ def _damaged_record(offset: int) -> Damaged:
 
 
 def _hole(connection: sqlite3.Connection, offset: int) -> Damaged | None:
-    """The damage that there is no record at `offset`; None if the ledger ends there."""
+    """The damage of a missing record at `offset`; None if the ledger ends there."""
     (found,) = connection.execute("SELECT min(offset) FROM events WHERE offset >= ?", (offset,)).fetchone()
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What the file of the SQLite ledger has besides its records: indexes, the table of spaces, free pages, the schema.
+"""The parts of the file of the SQLite ledger besides its records: indexes, the table of spaces, free pages, the schema.
 
 All of it follows from the records, or from this code. `find_problems` compares it with them, and `recompute` rebuilds
 it without changing a record: new trees are built next to the damaged ones, and the schema then refers to the new ones.
@@ -45,7 +45,7 @@ class _Named(msgspec.Struct):
 
 
 def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProblem]:
-    """What is wrong, by part. Of the records, only their tree is examined, not their values."""
+    """What is wrong, by part. For the records, only their tree is examined, not their values."""
     found = [
         PartProblem(LedgerPart.SCHEMA, f"the definition of {name} was changed")
         for name in integrity.schema_problems(connection, schema)
@@ -155,7 +155,7 @@ def recompute(connection: sqlite3.Connection, schema: str) -> None:
     The connection must be closed after the commit, since it knows the former schema. The pages of the former
     trees are then unused until the file is rewritten (VACUUM).
 
-    Raises `Damaged` if a record is damaged: an index may be all that still knows its id.
+    Raises `Damaged` if a record is damaged: an index may be the only place that still has its id.
     """
     names = _names(connection)
     connection.execute(

@@ -1,6 +1,6 @@
-"""The port through which processes that maintain views tell others that triggers are due.
+"""The port through which processes that maintain views notify others that triggers are due.
 
-Messages are neither events nor history: what is due is in the views. They may be lost or repeated.
+Messages are neither events nor history: the views have what is due. They may be lost or repeated.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ class Doorbell(msgspec.Struct, frozen=True):
 
 
 class QueueFailed(Exception):
-    """The consumer of a queue has failed; the text says how."""
+    """The consumer of a queue has failed; the message says how."""
 
 
 class TriggerQueue(ABC):

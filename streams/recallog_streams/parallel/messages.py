@@ -22,7 +22,7 @@ class Begin(msgspec.Struct, tag=True):
     """To a started worker that will fold the records of some spaces."""
 
     path: Sequence[str]
-    """Where it finds modules: those of the program that has started it."""
+    """Where it finds modules: `sys.path` of the program that has started it."""
     make: bytes
     """Pickled: the function that makes the projections."""
     unique_ids: bool
@@ -72,7 +72,7 @@ class WantedRows(msgspec.Struct, tag=True):
 
 
 class Loaded(msgspec.Struct, tag=True):
-    """To a worker: what it lacked, in the same order."""
+    """To a worker: the rows and totals that it lacked, in the order of its request."""
 
     rows: Sequence[bytes | None]
     totals: Sequence[int]

@@ -31,7 +31,7 @@ Work = Callable[[WorkerParts, Progress], Awaitable[Result]]
 
 
 class PartitionWorkers:
-    """Processes that do calls; each does several at a time."""
+    """Processes that execute calls; each executes several at a time."""
 
     def __init__(self, workers: "Sequence[_Worker]") -> None:
         self._workers = workers
@@ -65,7 +65,7 @@ class _Call:
 
 
 class _Worker:
-    """One process, and the calls that it does."""
+    """One process, and the calls that it executes."""
 
     def __init__(self, process: WorkerProcess) -> None:
         self._process = process

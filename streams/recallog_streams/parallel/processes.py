@@ -1,4 +1,4 @@
-"""Worker processes, and the sockets on which they are asked."""
+"""Worker processes, and the sockets through which they get their work."""
 
 import asyncio
 import pickle

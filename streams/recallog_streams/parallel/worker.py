@@ -1,7 +1,7 @@
 """A worker: a process that folds the records of its spaces, or that works on whole partitions.
 
-The first reads no ledger and writes no store. A worker ends when the process that has started it closes the socket, or
-ends.
+A worker of the first type reads no ledger and writes no store. A worker ends when the process that has started it
+closes the socket, or ends.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class OwnRows(Rows):
 
 
 class _Replaced(Exception):
-    """Another message has come while the worker waited for rows."""
+    """Another message arrived while the worker waited for rows."""
 
     def __init__(self, message: ToWorker | None) -> None:
         self.message = message

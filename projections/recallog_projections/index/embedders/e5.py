@@ -27,7 +27,7 @@ from recallog_schemas.errors import SettingsError
 
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 TOKENS_MAX = 256
-"""As of all-MiniLM-L6-v2, for which texts are cut into passages. The model was trained on 512."""
+"""As for all-MiniLM-L6-v2, for which texts are cut into passages. The model was trained on 512."""
 
 _DIMENSION = 384
 _LAYERS = 12

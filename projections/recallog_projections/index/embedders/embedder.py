@@ -33,7 +33,7 @@ class Embedding:
     vector: Vectors
     """(dimension,), of length 1; zeros if the model cannot read the text."""
     token_spans: Sequence[tuple[int, int]]
-    """The (start, end) of each token of its own text in characters of the passage's text, end exclusive; none without
+    """The (start, end) of each token of its own text in characters of the passage's text, end exclusive; empty without
     token vectors."""
     token_vectors: Vectors
     """(len(token_spans), dimension): the last layer's state of each, of length 1."""
@@ -70,7 +70,7 @@ class Embedder(ABC):
 
     @abstractmethod
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        """One embedding per passage, in order. Of a text that is too long for the model, the other text at its
+        """One embedding per passage, in order. If a text is too long for the model, the other text at its
         beginning is cut first, from the left, and then its own text at the end. The prefix of a model is not part
         of the passage.
 

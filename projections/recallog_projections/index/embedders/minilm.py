@@ -81,7 +81,7 @@ def exact_products() -> bool:
 def _weights_of(graph: OnnxGraph) -> dict[str, tuple[Tensor, Tensor]]:
     """By the name of a bias: the matrix whose product it is added to, (inputs, outputs), and the scales of its columns.
 
-    Matrices have no telling names in the published model.
+    Matrices have no meaningful names in the published model.
     """
     product_of = {node.outputs[0]: node.inputs[1] for node in graph.nodes if node.operator == "MatMul"}
     return {

@@ -14,7 +14,7 @@ from recallog_projections.index.embedders.onnx import OnnxEmbedder
 class MultilingualEmbedder(Embedder):
     """all-MiniLM-L6-v2 for texts in English, and multilingual-e5-small as its `multilingual` model.
 
-    `threads` is the number of threads of one call, as of `OnnxEmbedder`.
+    `threads` is the number of threads of one call, as for `OnnxEmbedder`.
     """
 
     token_vectors = True

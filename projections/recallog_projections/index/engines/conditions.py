@@ -122,7 +122,7 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
 
 
 def spaces(filter: Filter) -> list[str]:  # noqa: A002
-    """The spaces of the engine that a filter selects: forms of entries that have ended match in the past alone."""
+    """The spaces of the engine that a filter selects: forms of entries that have ended match only in the past."""
     if filter.offset_until is None and filter.at_until is None:
         return [in_points(filter.space)]
     return [in_points(filter.space), past_of(filter.space)]
@@ -156,7 +156,7 @@ def terms_of(found: Any) -> Sparse | None:
 
 
 def dense_vectors(point: Point) -> dict[str, Any]:
-    """The dense vectors of a point as lists: libraries take twice as long over two-dimensional arrays. An empty
+    """The dense vectors of a point as lists: libraries take twice as long for two-dimensional arrays. An empty
     multivector is refused, a missing one is not."""
     named = {DENSE: point.dense, MULTILINGUAL: point.multilingual}
     return {name: vectors.tolist() for name, vectors in named.items() if len(vectors)}

@@ -93,8 +93,8 @@ NEAREST_FACTOR = 4
 """How many times the limits of the searches by a vector are first searched without their filters."""
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
-"""What must be free to write points. The library writes through memory maps: on a full disk the system kills the
-process (SIGBUS)."""
+"""The space that must be free to write points. The library writes through memory maps: on a full disk the system kills
+the process (SIGBUS)."""
 
 READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
 """Payloads, which include token vectors, of about 500,000 memories."""
@@ -104,7 +104,7 @@ _ADVISED_BYTES = 128 * 1024
 _READ_AHEAD = ("payload_storage",)
 
 _VECTORS_CHECKSUM = "vectors_checksum"
-"""A field of the payload of this adapter's own: the crc32 of a point's vectors as the library returns them, rounded.
+"""A field that this adapter adds to the payload: the crc32 of a point's vectors as the library returns them, rounded.
 The library has no checksums."""
 
 _NOT_DAMAGE = (
@@ -131,7 +131,7 @@ class _OpenShard:
 
     shard: qdrant.EdgeShard
     inode: int
-    """Of its folder, to detect that the folder was deleted or replaced."""
+    """The inode of its folder, to detect that the folder was deleted or replaced."""
     points: KeptPoints
     unflushed_bytes: int = FLUSH_BYTES
     """The first write after opening flushes, since the log may hold points from before a crash."""
@@ -343,7 +343,7 @@ class EdgeEngine(Engine):
         return found.counts[key]
 
     def _check_space(self, bytes_min: int) -> None:
-        """Raise `IndexUnavailable` unless so many bytes are free, and some can be taken: a quota may be reached."""
+        """Raise `IndexUnavailable` unless this many bytes are free, and some can be taken: a quota may be reached."""
         if not has_room(self._folder, bytes_min):
             raise IndexUnavailable(
                 f"the disk is full: less than {bytes_min >> 20} MiB are free for the semantic index in {self._folder}. "
@@ -437,7 +437,7 @@ class EdgeEngine(Engine):
 
 
 def _is_of_library(error: BaseException) -> bool:
-    """The library raises instances of `Exception` itself, and `PanicException` for damaged files."""
+    """Whether the library raised it: instances of `Exception` itself, and `PanicException` for damaged files."""
     return type(error) is Exception or type(error).__name__ == "PanicException"
 
 
@@ -669,7 +669,7 @@ def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
 
 
 def _hits(scored: Sequence[tuple[str, float]], search: Search, points: Mapping[str, KeptPoint]) -> list[Hit]:
-    """The hits of a search. A point that cannot be read has nothing but its score."""
+    """The hits of a search. A point that cannot be read has only its score."""
     if not search.payload and not search.with_sparse:
         return [Hit(id_, score) for id_, score in scored]
     found = [(id_, score, points.get(id_, _UNREADABLE)) for id_, score in scored]

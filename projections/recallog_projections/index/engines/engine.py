@@ -33,7 +33,7 @@ FLOAT_FIELDS: tuple[FloatField, ...] = get_args(FloatField)
 """The same fields: the engine indexes all of them, `space` as the tenant. A server in strict mode refuses a filter on a
 field without an index."""
 TEXT_FIELDS = frozenset({"event", "text", "before"})
-"""Fields that searches seldom read, and that take much of the memory of a point: an engine does not keep them there."""
+"""Fields that searches seldom read, and that take much of the memory of a point: an engine does not cache them."""
 
 
 def apart_from(space: str) -> str:
@@ -43,19 +43,19 @@ def apart_from(space: str) -> str:
 
 
 def in_points(space: str) -> str:
-    """A space, or what is apart from one, in the points of the present. Different ones differ."""
+    """The name of a space, or of what is `apart_from` one, in points of the present. Different names stay different."""
     if space.startswith(_ANY):
         return f"{_APART}{space.removeprefix(_ANY)}"
     return f"{_ANY}{space}" if space.startswith((_PAST, _APART)) else space
 
 
 def past_of(space: str) -> str:
-    """The space in points of what has ended in `space`, so that it is not in the way of queries to the present."""
+    """The name in points of the space of what has ended in `space`, so that queries to the present do not read it."""
     return f"{_PAST}{in_points(space)}"
 
 
 def of_points(space: str) -> str:
-    """The space that `in_points` or `past_of` has written."""
+    """The space from which `in_points` or `past_of` has made this name."""
     present = space.removeprefix(_PAST)
     if present.startswith(_APART):
         return apart_from(present.removeprefix(_APART))

@@ -9,8 +9,8 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """The names of collections."""
 
 OPENING_BYTES_MIN = 128 * 1024 * 1024
-"""What must be free to create or open a shard, or to delete points: opening one has taken 53 MB on a tmpfs. An open
-shard is searched without writing."""
+"""The space that must be free to create or open a shard, or to delete points: opening one has taken 53 MB on a tmpfs.
+An open shard is searched without writing."""
 
 
 def disk_bytes(folder: Path) -> int:

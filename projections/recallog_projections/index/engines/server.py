@@ -142,7 +142,7 @@ class ServerEngine(Engine):
                 timeout=int(WRITE_SECONDS),
                 check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
             )
-        except ValueError:  # a host that cannot be, such as one with a space
+        except ValueError:  # an impossible host, such as one with a space
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
 
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 Stems are those of Snowball. Languages in Latin letters differ in theirs, and the language of a short text is uncertain:
 a word of a text that is not English has the stem of its language and, if it differs, the English one, in memories and
-questions alike, so that equal words meet even if the language of one of them was not recognised.
+questions alike, so that equal words match even if the language of one of them was not recognised.
 """
 
 import re

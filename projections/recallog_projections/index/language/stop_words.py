@@ -29,7 +29,7 @@ _UNSPACED = ("zh", "ja", "th")
 _FOLDER = Path(__file__).with_name("stop_words")
 
 _SURE = 2
-"""The evidence of a word or letter that English texts do not have. That of others is 1."""
+"""The evidence of a word or letter that English texts do not have. That of any other is 1."""
 
 
 @lru_cache(maxsize=64)
@@ -75,7 +75,7 @@ def _letters() -> Mapping[str, Sequence[str]]:
 
 @lru_cache(maxsize=1)
 def _markers() -> Mapping[str, Mapping[str, int]]:
-    """Function words that are evidence: how much of it they are, by language."""
+    """Function words that are evidence: the amount of evidence by language, for each."""
     found: dict[str, dict[str, int]] = {}
     lookalikes = stop_words("english_lookalikes")
     for language in LATIN_LANGUAGES:

@@ -37,7 +37,7 @@ belief that a reader may not see does not push one out that it sees."""
 UNTRUSTED = Log("beliefs.untrusted", BeliefRow, beliefs_limits.BELIEFS_KEPT)
 """As `BELIEFS`, for reflections whose source class is below that of agents when they are folded."""
 UNTRUSTED_ABOUT = Log("beliefs.untrusted.about", BeliefRow, beliefs_limits.ABOUT_KEPT)
-"""As `ABOUT`, for the same."""
+"""As `ABOUT`, for the reflections of `UNTRUSTED`."""
 
 
 class BeliefsProjection:

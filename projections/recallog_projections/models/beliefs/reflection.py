@@ -104,7 +104,7 @@ class _Fold:
         self._rows, self._space, self._run = rows, space, run
         plans = settings.plans(rows, space)
         self._readers: list[Sequence[str] | None] = []
-        """Of each record the agents whose own log has it; None for a shared event."""
+        """For each record the agents whose own log has it; None for a shared event."""
         for record in run:
             event = record.event
             if not record.memorable:

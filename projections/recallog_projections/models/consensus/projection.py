@@ -94,7 +94,7 @@ DISSENTS = Table("consensus.dissents", DissentRow, write_only=True)
 NAMED = Table("consensus.named", Named)
 """At (space, "", id of a consensus that was not recorded then)."""
 REFUSALS = log_of_refusals("consensus.refusals")
-"""Events that claim a succession in vain; everything else in them is recorded."""
+"""Events whose succession was refused; everything else in them is recorded."""
 
 
 class ConsensusProjection:

@@ -44,7 +44,7 @@ SHARED = ""
 """The owner of messages that the space shares."""
 
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
-"""The kinds of messages that others than their author may see in their conversations."""
+"""The kinds of messages that agents other than the author may see in their conversations."""
 _EMPTY = ConversationRow()
 _NO_MESSAGES = NewestRow()
 _REST_MICROS = conversations_limits.COMPACT_REST_SECONDS * 1_000_000
@@ -54,8 +54,8 @@ class Conversations:
     """Fold of the messages of sessions. A change that names a message of another conversation alters nothing.
 
     A conversation is due to be compacted when more than 20 messages were added to it, or more than 48,000 characters in
-    more than 8; after a compaction, only later messages count. After three failures in a row it rests for ten minutes
-    of the events' time. Published and ingested events of a session are in its conversation, but do not count.
+    more than 8; after a compaction, only later messages count. After three failures in a row it is not due for ten
+    minutes of the events' time. Published and ingested events of a session are in its conversation, but do not count.
     """
 
     name: ClassVar[str] = "conversations"
@@ -153,7 +153,7 @@ def _count(rows: Rows, record: Record, session: str, row: MessageRow, chars: int
 
 
 def _owners(plans: FoldPlans, event: Event) -> tuple[str, ...]:
-    """Whose conversations the message is in; none if it is in nobody's."""
+    """The owners of the conversations that have the message; empty if there are none."""
     if event.kind not in _SAID:
         return (event.agent,)
     if event.audience is None and plans[event.kind].shared:
@@ -206,7 +206,7 @@ def _remove(rows: Rows, record: Record) -> str | None:
     state = msgspec.structs.replace(state, removals=state.removals + 1)
     compaction = rows.get(COMPACTIONS, event.space, event.agent, session)
     if ref is not None and compaction is not None and ref.offset <= compaction.upto:
-        if ref.offset == compaction.upto:  # the summary goes with the last message that it stands for
+        if ref.offset == compaction.upto:  # the summary is removed with the last message that it covers
             rows.delete(COMPACTIONS, event.space, event.agent, session)
     elif ref is not None and event.agent in ref.owners:
         state = msgspec.structs.replace(state, live=max(state.live - ref.messages, 0))
@@ -275,7 +275,7 @@ def _part_of(event: Event) -> str:
 
 
 def _read_number(event: Event, field: str) -> int:
-    """A number that the event of a large message states of it."""
+    """A number that the event of a large message states about it."""
     value = event.payload["parts"].get(field)
     return value if type(value) is int and value >= 0 else 0
 

@@ -1,8 +1,8 @@
 """The messages in events, in the form in which they were added, else in that of OpenAI's chat completions.
 
 An event that `conversation.add` wrote has in `payload.message` what its other fields do not say of its message, and in
-`payload.form` its form, if it has a form of its own. Other events of a session are messages too, except for those that
-say what a message has in itself (`payload.within`):
+`payload.form` its form, if it has a form of its own. Other events of a session are messages too, except for those of
+tool results that a message contains (`payload.within`):
 
 user.injected    a message of the user
 agent.spoke      a message of the assistant, or, for other agents that see it, of a user with the speaker's name
@@ -68,7 +68,7 @@ def form_of(message: Message) -> str | None:
 
 
 def role_in(message: Message) -> str:
-    """The role of a message; an item has that of the one who makes it."""
+    """The role of a message; an item has the role of its author."""
     if form_of(message) == ITEM:
         return TOOL if message["type"].endswith("_output") else ASSISTANT
     role = message.get("role")
@@ -88,19 +88,19 @@ def answers_calls(message: Message) -> bool:
 
 
 def is_within(event: Event) -> bool:
-    """Whether the event says what a message has in itself, and so is not one."""
+    """Whether the event is of a tool result that a message contains, and therefore is not a message."""
     return isinstance(event.payload.get("within"), str)
 
 
 def parts_of(event: Event) -> int:
-    """How many parts a message has that is larger than its event; 0 for any other."""
+    """The number of parts of a message that is larger than its event; 0 for other messages."""
     parts = event.payload.get("parts")
     count = parts.get("count") if isinstance(parts, Mapping) and is_added(event) else None
     return count if type(count) is int and 0 < count <= _PARTS_MAX else 0
 
 
 def whole_of(written: str, digest: str) -> dict[str, Any] | None:
-    """The large message that its parts have written; None if it is not the one with this digest."""
+    """The large message in the joined text of its parts; None if it does not have this digest."""
     try:
         message = msgspec.json.decode(written)
     except (msgspec.MsgspecError, UnicodeError):
@@ -170,7 +170,7 @@ def calls_in(message: Message) -> list[Mapping[str, Any]]:
 
 
 def digest_of(message: Message) -> str:
-    """32 hex digits by which equal messages are known, whatever their ids. A field that is null counts as absent."""
+    """32 hex digits that equal messages have in common, whatever their ids. A field that is null counts as absent."""
     fields = {name: value for name, value in message.items() if value is not None and name != _OWN_ID}
     return hashlib.blake2b(_encode_sorted(fields), digest_size=16).hexdigest()
 

@@ -15,7 +15,7 @@ from recallog_projections.tables import Table
 
 
 class ConversationKey(NamedTuple):
-    """Which conversation: the key of the rows of its state."""
+    """Names a conversation: the key of the rows of its state."""
 
     space: str
     agent: str
@@ -133,7 +133,7 @@ COMPACTIONS = Table("conversations.compactions", CompactionRow)
 DUE = Table("conversations.due", SessionRow)
 """The sessions that have a compaction, at (space, agent, id of the trigger)."""
 PARTS = Table("conversations.parts", EventRef)
-"""At (space, agent that wrote it, `part_key`): of several with one number the first."""
+"""At (space, agent that wrote it, `part_key`). Of several parts with one number it has the first."""
 REMOVED = Table("conversations.removed", EventRef)
 """At (space, agent, id of the event)."""
 REFUSALS = log_of_refusals("conversations.refusals")

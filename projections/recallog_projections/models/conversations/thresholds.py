@@ -10,14 +10,14 @@ class Thresholds:
     """When a conversation is compacted, and what stays of it."""
 
     messages: int = conversations_limits.COMPACT_MESSAGES
-    """It is compacted if it has more messages than this,"""
+    """It is compacted if it has more messages than this, or more than `chars`."""
     chars: int = conversations_limits.COMPACT_CHARS
-    """or more characters,"""
+    """It is compacted if its messages have more characters than this, or are more than `messages`."""
     keep: int = conversations_limits.COMPACT_KEPT
-    """and more messages than stay."""
+    """How many of its newest messages stay. It is not compacted if it has no more than these."""
 
     def clamp(self) -> "Thresholds":
-        """At least 8 messages, 4,000 characters and 4 that stay."""
+        """The thresholds, raised to at least 8 messages, 4,000 characters, and 4 messages that stay."""
         return Thresholds(
             max(self.messages, conversations_limits.COMPACT_MESSAGES_LEAST),
             max(self.chars, conversations_limits.COMPACT_CHARS_LEAST),

@@ -20,12 +20,12 @@ class TurnEnd(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 TURNS = Table("due.turns", TurnEnd)
-"""At (space, agent, session); the session is "" for turns of none."""
+"""At (space, agent, session); the session is "" for turns without one."""
 
 
 class Turns:
-    """Fold of the ends of turns. If the agent's settings say so, facts are due from the turn, which began after
-    the turn before it in the session."""
+    """Fold of the ends of turns. If the agent's settings say so, the extraction of facts from the turn is due. A turn
+    is everything after the one before it in the session."""
 
     name: ClassVar[str] = "turns"
     version: ClassVar[int] = 1

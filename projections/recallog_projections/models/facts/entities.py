@@ -165,7 +165,7 @@ def _continues(word: str, text: str, end: int, start: int) -> bool:
 
 
 def _name(run: list[str], text: str, start: int) -> Iterator[str]:
-    """The name in a run, which lacks leading function words."""
+    """The name in a run, without leading function words."""
     first = next((number for number, word in enumerate(run) if not _leads(word)), len(run))
     name = run[first:]
     is_common = len(name) == 1 and name[0].lower() in COMMON_WORDS and not name[0].isupper()
@@ -174,7 +174,7 @@ def _name(run: list[str], text: str, start: int) -> Iterator[str]:
 
 
 def _leads(word: str) -> bool:
-    """Whether it belongs to no name that follows."""
+    """Whether it does not belong to a name that follows it."""
     lower = word.lower()
     return lower in ACRONYMS or (lower in FUNCTION_WORDS and (len(word) == 1 or not word.isupper()))
 

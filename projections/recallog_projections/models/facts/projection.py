@@ -1,4 +1,4 @@
-"""The projection of the entity graph. It follows the rows of entries, and repeats none of their rules."""
+"""The projection of the entity graph. It follows the rows of entries, and does not repeat their rules."""
 
 import bisect
 from collections.abc import Iterable, Mapping, Sequence

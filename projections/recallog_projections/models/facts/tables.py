@@ -1,7 +1,7 @@
 """The tables of the entity graph: entities by name and by word, and how many there are.
 
 There is one graph for each reader, named by its owner: the entries that it owns and those addressed to it. The graph of
-the owner "" has the entries that are shared with the whole space. So a reader never meets an entity, a fact or a link
+the owner "" has the entries that are shared with the whole space. So a reader never gets an entity, a fact or a link
 that comes from an entry which it may not read.
 """
 
@@ -24,7 +24,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     key: str
     count: int
-    """By how many entries."""
+    """The number of entries that name both."""
     newest: int
     """The offset of the newest one."""
 
@@ -33,7 +33,8 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     """One entity of one graph.
 
     It equals that of a fold of the entries that are live now. An entry or a link that was left out because others
-    are newer or stronger does not come back when these go: the entity then has fewer facts or links than it could.
+    are newer or stronger does not come back when these are removed: the entity then has fewer facts or links than it
+    could.
     """
 
     total: int

@@ -59,10 +59,10 @@ def with_block(namespace: Sequence[str], key: str, before: str | None, lines: st
 
 
 def compact_document(text: str) -> str:
-    """A daily document without the bullets that it has had already; up to 2,000 characters as it is.
+    """A daily document without repeated bullets; one of up to 2,000 characters is not changed.
 
-    Two bullets are equal if their first 80 characters are, case-folded, `- ` among them. The first one stays, and so do
-    headings and all other lines.
+    Two bullets are equal if their first 80 characters, case-folded and including `- `, are equal. The first one stays,
+    and so do headings and all other lines.
     """
     if len(text) <= items_limits.DAILY_CHARS_UNCOMPACTED:
         return text

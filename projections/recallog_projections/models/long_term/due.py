@@ -92,7 +92,7 @@ def _find_retracted(rows: Rows, record: Record) -> list[str]:
 
 class Deduplications:
     """If the agent's settings say so, a new text is due for comparison with its other texts. The entry of the trigger
-    has it."""
+    has the new text."""
 
     name: ClassVar[str] = "deduplications"
     version: ClassVar[int] = 1

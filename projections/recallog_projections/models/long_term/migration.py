@@ -86,7 +86,7 @@ def type_of(text: str) -> str:
 
 
 def parts_of(texts: Iterable[KeptText]) -> list[Sequence[KeptText]]:
-    """The texts in parts that fit one row each. Of equal texts the first remains."""
+    """The texts in parts that fit one row each. Only the first of equal texts remains."""
     parts: list[list[KeptText]] = []
     seen, size = set[str](), 0
     for path, text in texts:

@@ -135,7 +135,7 @@ def _write_date(found: re.Match[str]) -> str:
 
 
 def _time(found: re.Match[str], minutes: str | None, is_late: bool) -> str:
-    """The time of a day of two times 12 hours."""
+    """The time of day of a time on the 12-hour clock, as `15:30`."""
     hour = int(found[1])
     return f"{hour % 12 + 12 * is_late:02}:{minutes or '00'}" if 0 < hour <= 12 else found[0]
 

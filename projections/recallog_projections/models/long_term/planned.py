@@ -19,8 +19,7 @@ class KnownPlans(Protocol):
 
 
 def apply(rows: Rows, record: Record, plans: KnownPlans) -> None:
-    """Archive those of the entries that the plan may still archive. Others stay; this is neither refused nor an
-    error."""
+    """Archive the entries that the plan may still archive. Others stay, which is neither a refusal nor an error."""
     event = record.event
     for id_, planned in _archivals(record).items():
         if plans.may_archive(rows, event, planned):

@@ -97,9 +97,9 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
     of: str | None = None
     """The entry that it duplicates, or the erased source with which it was retracted."""
     similarity: float | None = None
-    """To the entry that it duplicates."""
+    """The similarity to the entry that it duplicates."""
     retracted: tuple[str, ...] = ()
-    """Of an erased entry: the ids of the entries that were retracted with it."""
+    """For an erased entry: the ids of the entries that were retracted with it."""
     captured: bool = False
     """Whether its event is a call of a tool."""
     supersedes: tuple[str, ...] = ()
@@ -223,11 +223,11 @@ READERS = Table("entries.readers", EntryOwner, write_only=True)
 """Live entries that agents other than their owner may read, at (space, name of the reader, `key_of(offset)`). The
 reader "" stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)
-"""Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
-`long_term_limits.ENTRY_TWINS_MAX` are listed."""
+"""Live entries by their texts, at (space, owner, `texts.digest_key`). At most
+`long_term_limits.ENTRY_TWINS_MAX` with the same key are listed."""
 STATEMENTS = Table("entries.statements", Statements)
-"""Live facts and lessons by what they are about, at (space, owner, `linking.statements_key`). Of those with one key at
-most `long_term_limits.ENTRY_TWINS_MAX` are listed."""
+"""Live facts and lessons by what they are about, at (space, owner, `linking.statements_key`). At most
+`long_term_limits.ENTRY_TWINS_MAX` with the same key are listed."""
 KEPT = Table("entries.kept", Mark)
 """Texts that may be in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
@@ -267,8 +267,8 @@ def type_key(type_: str, offset: int) -> str:
 
 
 def subject_key(subject: str, offset: int) -> str:
-    """The key of an entry about `subject`. Of the keys with the prefix `subject/` only those of this length are his:
-    another subject may begin with `subject/`."""
+    """The key of an entry about `subject`. Among keys with the prefix `subject/`, only those of this length belong to
+    it: another subject may begin with `subject/`."""
     return f"{subject}/{offset:020d}"
 
 

@@ -1,6 +1,6 @@
 """Uses view: the counted reads of entries, and the hits and misses of agents' lookups.
 
-The counts are in rows of their own, so that reading an entry rewrites none of its text.
+The counts are in separate rows, so that reading an entry does not rewrite its text.
 """
 
 from collections.abc import Sequence

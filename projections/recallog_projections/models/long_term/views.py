@@ -7,8 +7,8 @@ from recallog_schemas import models
 
 
 def make_entries() -> EntriesProjection:
-    """A model that is built on entries decides in its module `judging` what a plan archives; without such a model,
-    nothing."""
+    """The projection of entries. The module `judging` of a model that is built on entries decides what a plan archives;
+    without such a model, plans archive nothing."""
     return EntriesProjection(next(iter(models.import_parts("recallog_projections", "judging")), None))
 
 

@@ -76,7 +76,7 @@ def _loads_agent(event: Event) -> bool:
     return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
 
 
-# What entries do: they appear, change, change hands, and end.
+# Changes of entries: they appear, change, get another owner, and end.
 
 
 def _follow(rows: Rows, record: Record) -> None:
@@ -113,7 +113,7 @@ def _follow_entry(known: TierRow, before: EntryRow, after: EntryRow | None) -> T
 
 
 def _row(entry: EntryRow, tier: str, accesses: int) -> TierRow:
-    """The row of an entry that has got a tier."""
+    """The row of an entry that has been given a tier."""
     return TierRow(
         space=entry.space,
         owner=entry.owner,
@@ -159,7 +159,7 @@ def _replace(rows: Rows, record: Record, before: TierRow | None, after: TierRow 
 
 
 def _count_entry(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
-    """The row of an agent with an entry more (1) or less (-1)."""
+    """The row of an agent with one entry more (1) or less (-1)."""
     counted = msgspec.structs.replace(
         agent,
         surprise=agent.surprise + more * row.surprise,

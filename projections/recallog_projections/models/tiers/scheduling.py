@@ -16,8 +16,8 @@ from recallog_schemas.models.tiers.triggers import consolidation_of
 
 _MICROS = 1_000_000
 _AHEAD = 86_400 * _MICROS
-"""An interval between plans begins at most so long after an event of the agent: a fast clock must not stop its plans,
-and one that is in another time zone must not make more of them."""
+"""An interval between plans begins at most this long after an event of the agent: a fast clock must not stop its plans,
+and a clock in another time zone must not make more of them."""
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
@@ -25,11 +25,11 @@ def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
 
 
 def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSettings) -> None:
-    """Write the row of an agent, and have its next plan fall due by it.
+    """Write the row of an agent, and when its next plan is due.
 
-    That is an interval after the newest plan, or after the first entry; at once if a tier has got too many. If these
-    times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`note_event`). An
-    agent without entries that carry a tier has nothing to plan.
+    That is an interval after the newest plan, or after the first entry; at once if a tier has too many entries. If
+    these times turn out to be those of a fast clock, it is an interval and a day after the event that shows it
+    (`note_event`). An agent without entries that carry a tier has nothing to plan.
     """
     trigger = consolidation_of(space, agent, state.plans)
     at = due_at(state, settings)
@@ -44,7 +44,7 @@ def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSet
 
 
 def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
-    """From when on the next plan of an agent is due, in microseconds since 1970; None: it has nothing to plan."""
+    """When the next plan of an agent is due, in microseconds since 1970; None: it has nothing to plan."""
     if not state.entries:
         return None
     at = int(min(state.since + settings.consolidate_every * _MICROS, limits.INTEGER_MAX))

@@ -48,7 +48,7 @@ class AgentTiers(msgspec.Struct, frozen=True, omit_defaults=True):
     """The entries of one agent that carry a tier, and its plans."""
 
     fast: int = 0
-    """Live entries of the tier FAST; likewise of the others."""
+    """Live entries in the tier FAST; the next fields are those of the other tiers."""
     medium: int = 0
     slow: int = 0
     glacial: int = 0
@@ -65,10 +65,10 @@ class AgentTiers(msgspec.Struct, frozen=True, omit_defaults=True):
     planned_at: int | None = None
     """The time of the newest plan, in microseconds since 1970."""
     since: int = 0
-    """From when on the interval to the next plan counts, in microseconds since 1970: at most a day after each event of
-    the agent about entries since."""
+    """The time from which the interval to the next plan counts, in microseconds since 1970: at most a day after each
+    later event of the agent about entries."""
     full_at: int | None = None
-    """When an entry came to a tier that has too many since the newest plan began, in microseconds since 1970: the
+    """When an entry entered a tier that has too many since the newest plan began, in microseconds since 1970: the
     earliest time, since one clock that is fast must not delay the plan."""
     due: str | None = None
     """The key of its row in `due.at`; None while it has no entries with a tier."""

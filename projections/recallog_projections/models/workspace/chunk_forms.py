@@ -14,12 +14,12 @@ from recallog_schemas.models.workspace import limits as workspace_limits
 
 
 class ChunkForm(msgspec.Struct, frozen=True, array_like=True):
-    """One chunk from the change of its document that brought it, to the one that takes it away."""
+    """One chunk, from the change of its document that added it to the change that removes it."""
 
     text_key: int
     """Stands for its text."""
     since: int
-    """The offset of the change that brought it."""
+    """The offset of the change that added it."""
     since_at: int
     """When that happened, in microseconds since 1970."""
     number: int
@@ -30,7 +30,7 @@ class DocumentChunks(msgspec.Struct, frozen=True, array_like=True):
     """The chunks of one document in the index."""
 
     present: tuple[ChunkForm, ...]
-    """Those that it has, in its order."""
+    """The chunks that it has, in its order."""
     ended: tuple[str, ...]
     """The ids of the points of chunks that it had, oldest first, at most `workspace_limits.DOCUMENT_CHUNKS_ENDED`."""
 
@@ -41,9 +41,9 @@ class ChunkChanges(msgspec.Struct, frozen=True):
     present: tuple[ChunkForm, ...]
     """The chunks that it has now, in its order."""
     begun: tuple[tuple[ChunkForm, DocumentChunk], ...]
-    """Those that it did not have before."""
+    """The chunks that it did not have before."""
     ended: tuple[tuple[ChunkForm, DocumentChunk], ...]
-    """Those that it does not have any more."""
+    """The chunks that it no longer has."""
 
 
 def changes(
@@ -53,7 +53,7 @@ def changes(
     offset: int,
     at: int,
 ) -> ChunkChanges:
-    """What the change at an offset and a time did.
+    """What a change of a document at an offset and a time did.
 
     `known` are the forms of the chunks `before`, in the same order; chunks come with the keys of their texts.
     """
@@ -73,5 +73,5 @@ def changes(
 
 
 def select_retained(ended: Sequence[str]) -> tuple[str, ...]:
-    """Those of the ended points, oldest first, that are retained."""
+    """The ended points that are retained, of `ended`, oldest first."""
     return tuple(ended[-workspace_limits.DOCUMENT_CHUNKS_ENDED :])

@@ -1,7 +1,7 @@
-"""The daily log of an agent: up to where it has looked at the messages of a session, and when it is due.
+"""The daily log of an agent: how far it has read the messages of a session, and when it is due.
 
-It looks at what users and agents say: calls of tools and instructions are messages of a conversation too, and count for
-nothing here.
+It reads what users and agents say. Calls of tools and instructions are messages of a conversation too, but do not count
+here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from recallog_schemas.models.workspace.triggers import DAILY
 
 
 class Logged(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The last end of a turn after which the daily log looked at a session."""
+    """The last end of a turn after which the daily log read a session."""
 
     said: int
     """How much had been said in the session by then."""
@@ -42,9 +42,9 @@ _MEMORY = items.path_of(fact_blocks.WORKSPACE, fact_blocks.MEMORY)
 
 
 class DailyLogs:
-    """Fold of the ends of turns. If enough was said in the session since the daily log looked at it, that is due: what
-    was asked for and done becomes lines. The entries of the trigger are the documents that get lines besides that of
-    the day."""
+    """Fold of the ends of turns. If enough was said in the session since the daily log read it, the daily log is due:
+    what was asked for and done becomes lines. The entries of the trigger are the documents that get lines besides that
+    of the day."""
 
     name: ClassVar[str] = "daily_logs"
     version: ClassVar[int] = 1

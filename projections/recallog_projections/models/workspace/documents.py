@@ -32,7 +32,7 @@ from recallog_schemas import Event, Record
 TYPE = "document"
 """The type of chunks."""
 KIND = "item.put"
-"""The kind of chunks: of no event and of no entry."""
+"""The kind of chunks in the index. Events and entries there have other kinds."""
 
 CHUNKS = Table("index.chunks", DocumentChunks)
 """At (space, agent, path of the row of a document)."""
@@ -64,7 +64,7 @@ def _list_changed(event: Event) -> Iterable[str]:
 
 
 def _apply(rows: Rows, record: Record, path: str) -> int:
-    """Write the chunks that the record has brought to a document, and end those that it has taken away."""
+    """Write the chunks that the record has added to a document, and end those that it has removed."""
     space, agent = record.event.space, record.event.agent
     before, after = rows.before(items.ROWS, space, agent, path), rows.get(items.ROWS, space, agent, path)
     if before is after:

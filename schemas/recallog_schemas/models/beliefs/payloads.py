@@ -15,7 +15,7 @@ Stance = Literal["for", "against"]
 
 
 def _about(value: object) -> object:
-    """Subjects as they were given. The message covers both forms, where that of a union would be about each."""
+    """Subjects as they were given. Its message covers both forms; the messages of a union would cover one form each."""
     named = value if isinstance(value, list) else [value]
     chars, most = beliefs_limits.SUBJECT_CHARS_MAX, beliefs_limits.SUBJECTS_MAX
     if value is None or (

@@ -61,8 +61,8 @@ class LostGround(View):
     id: str
     """Its id."""
     reason: LossReason | Literal["unfounded"]
-    """"erased", or, of an entry, "retracted", "corrected" (it has another text since) or "superseded" (a later entry
-    has another value). Of a belief "superseded", or "unfounded" itself."""
+    """"erased". For an entry also "retracted", "corrected" (its text was changed) or "superseded" (a later entry has
+    another value). For a belief also "superseded", or "unfounded" if it has lost a ground itself."""
 
 
 class LinkedBelief(Belief):
@@ -94,7 +94,7 @@ class BeliefEdge(View):
 
     relation: BeliefRelation
     """"supersedes": the agent replaced its earlier belief. "contradicts": two beliefs of one agent with opposite
-    stances. "disputes": those of two agents. "supports": two with the same stance."""
+    stances. "disputes": two such beliefs of two agents. "supports": two with the same stance."""
     subject: str
     """The subject, as `subjects` of the graph has it."""
     source: str
@@ -239,7 +239,7 @@ class ReflectionView(OfAgent, Bounded):
         stance: Stance | None = None,
         supersedes: str | None = None,
     ) -> Event:
-        """The `agent.reflected` event that answers the trigger, to be published. The first answer to a trigger counts.
+        """The event to publish as an answer to the trigger: an `agent.reflected`. The first answer to a trigger counts.
 
         `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. `about`, `stance` and
         `supersedes` place the belief in the graph of beliefs. Raises `NothingDue`, or pydantic's `ValidationError`.

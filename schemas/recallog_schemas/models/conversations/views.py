@@ -36,7 +36,7 @@ class ConversationView(OfAgent, Bounded):
     """The messages as they were added, in the form of OpenAI's chat completions: what a model can be sent. The summary
     of a compaction is a message of the system that begins with `[compacted]`."""
     ids: tuple[str, ...]
-    """For each message the id of its event; of a summary, that of the compaction."""
+    """The id of the event of each message; for a summary, the id of the compaction."""
     compacted: int
     """How many messages the summary stands for; 0 without one."""
     chars: int

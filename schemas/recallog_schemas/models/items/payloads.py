@@ -29,7 +29,7 @@ def _small(value: Any) -> Any:
 
 
 class Addressed(Payload):
-    """What all changes of an item have."""
+    """The fields that all changes of an item have."""
 
     namespace: Namespace
     """The names of the namespace, outermost first."""

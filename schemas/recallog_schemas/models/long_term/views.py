@@ -59,13 +59,13 @@ class EntryView(Labelled, Standing):
     position: Position
     """The position of the event that retained it."""
     supersedes: tuple[str, ...] = ()
-    """The ids of the live entries of its owner that it supersedes, because they said something else about the same."""
+    """The ids of the live entries of its owner that it supersedes, because they give the same thing another value."""
     duplicate_of: str | None = None
-    """Of an archived entry: the id of the entry that says the same."""
+    """For an archived entry: the id of the entry that says the same."""
 
     @property
     def source_class(self) -> SourceClass:
-        """That of agents, or a less trusted one by the type or the metadata of the entry."""
+        """The class of agents, or a less trusted one by the type or the metadata of the entry."""
         return find_least((AGENT, read_stated({"type": self.type, "metadata": self.metadata})))
 
     @property
@@ -154,7 +154,7 @@ class Retained(View):
     """"stored": it is a new entry. "unpinned": it is a new entry with priority normal, since others were pinned at the
     same moment, and the agent may pin no more. "skipped": an entry already has the text. "refused": a rule of entries
     does not allow it. "rejected": the agent's quality gate rejects it. "updated": a fact that was nearly
-    equal has taken the text; only of events of earlier versions."""
+    equal has taken the text; only for events of earlier versions."""
     similarity: float | None
     """The cosine to the nearest entry of the agent and type; 1 for an equal text. None: it was not measured."""
     reason: str | None
@@ -188,7 +188,7 @@ class Comparison(View):
     """The outcome if a text were retained now."""
 
     outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
-    """As `Retained` explains it."""
+    """As in `Retained`."""
     id: str | None
     """The id of the entry that already has the text. None: there is none."""
     reason: str | None

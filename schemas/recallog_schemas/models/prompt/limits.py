@@ -5,12 +5,12 @@ PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leav
 PROMPT_CHARS_MAX = 4_194_304  # of a prompt, whatever its budget is: one answer has room for it
 PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200
-# A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:
-# its first 500 characters, unless nothing else is left to give way.
+# Before a budget leaves out lines of a prompt, it cuts their texts to no less than this. A visitor's newest message is
+# always shown: its first 500 characters, unless nothing else is left to cut.
 PROMPT_LINE_CHARS_MIN = 120
 PROMPT_ASKED_CHARS_MIN = 240  # of what a query has asked for: a shorter line would often lose the answer
 PROMPT_ASKED_LINES_LEAST = (
-    4  # of what a query has asked for: the best lines, which outlast the last line of each section
+    4  # the best lines of what a query has asked for: they are left out after the last line of each section
 )
 PROMPT_MESSAGE_CHARS_MIN = 500
 PROMPT_MESSAGE_CHARS_LEAST = 40

@@ -12,7 +12,7 @@ class StreamMemory(View):
     """One memory of an agent's stream."""
 
     id: str
-    """The id of its event; of an insight, that of the reflection."""
+    """The id of its event; for an insight, the id of the reflection."""
     type: Literal["observation", "reflection", "insight"]
     """An insight is a sentence of a reflection; everything else is an observation."""
     text: str
@@ -41,7 +41,7 @@ class StreamHit(StreamMemory):
     recency: float
     """From 1 for what happens now: halved every 24 hours."""
     importance: float
-    """That of its class: 0.5 of an observation, 0.7 of a reflection, 0.9 of an insight."""
+    """The importance of its class: 0.5 for an observation, 0.7 for a reflection, 0.9 for an insight."""
     relevance: float
     """The share of the distinct words of the query that it has; 0.5 without a query."""
 

@@ -1,4 +1,4 @@
-"""The kinds of what moves entries between tiers."""
+"""The kinds of plans, of moves between tiers, and of outcomes."""
 
 from recallog_schemas.kinds.kind import bookkeeping
 from recallog_schemas.models.long_term.payloads import NEWEST_RULE

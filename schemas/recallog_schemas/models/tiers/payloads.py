@@ -55,7 +55,7 @@ class Move(Part):
     reason: Reason
     """Why."""
     changes: Count | None = None
-    """As of an archived entry."""
+    """As in `Archival`."""
 
 
 class Archival(Part):

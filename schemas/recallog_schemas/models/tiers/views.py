@@ -65,7 +65,7 @@ class TierEntryFound(OfAgent):
     """The entry with an id, if it carries a tier and the agent may read it."""
 
     now: datetime | None
-    """The time that its importance is of, in UTC. None: the space has no events."""
+    """The time for which its importance is computed, in UTC. None: the space has no events."""
     found: TierEntry | None
     """The entry. None: there is none, it carries no tier, it is no longer live, or the agent may not read it."""
 
@@ -191,7 +191,7 @@ class TierStats(OfAgent):
     demotions_last_hour: int
     """Moves to a slower tier in that hour."""
     archived: Mapping[str, int]
-    """Entries that plans have archived so far: expired, and tier_limit."""
+    """Entries that plans have archived so far, by reason: expired, and tier_limit."""
     lookups: int
     """How often the agent has looked for entries in a way that counts."""
     hit_rate: float

@@ -27,7 +27,7 @@ class KafkaAddress:
     servers: tuple[str, ...]
     topic: str = DEFAULT_TOPIC
     partitions: int | None = None
-    """The partitions of a topic to be created (default: 32); an existing topic must have as many."""
+    """The partitions of a topic to create (default: 32); an existing topic must have as many."""
     replication: int = 3
     min_insync: int | None = None
     """Replicas that must store an event before it is acknowledged; by default one less than `replication`."""

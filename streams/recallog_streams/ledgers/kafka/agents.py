@@ -1,7 +1,7 @@
 """The agents: a Faust app that consumes the topic of triggers.
 
-It is an app of its own inside the worker. If Faust's clients fail, for example while the cluster is away, this app is
-replaced, and the views, `/health` and `/metrics` of the worker go on.
+It is a separate app inside the worker. If Faust's clients fail, for example while the cluster is unreachable, this app
+is replaced, and the views, `/health` and `/metrics` of the worker are not affected.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 """How long the app may take to start, and to stop. It takes longer only if the cluster is unreachable."""
 METADATA_SECONDS = 10.0
-"""How often the topics of the cluster are looked at. A broker that has just started may not know them yet: a group that
-then shares out the partitions of none gets them when they are seen. Faust's own value is 5 minutes."""
+"""How often the topics of the cluster are read. A broker that has just started may not know them yet: a group that then
+assigns no partitions gets them after the next read. Faust's own value is 5 minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
 
@@ -31,7 +31,7 @@ class _Agents(faust.App):
 
 
 class _WithoutProducer(faust.app.base.BootStrategy):
-    """Agents publish through the ledger, and nothing else."""
+    """Agents publish only through the ledger."""
 
     enable_kafka_producer = False
     enable_web = False
@@ -49,13 +49,13 @@ def app_of(address: KafkaAddress, group: str, topic: str, handle: Callable[[byte
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=HEARTBEAT_SECONDS,
         consumer_metadata_max_age_ms=int(1_000 * METADATA_SECONDS),
-        # What was sent before the group existed is sent again.
+        # Messages that were sent before the group existed are sent again.
         consumer_auto_offset_reset="latest",
         store="memory://",
         web_enabled=False,
         topic_allow_declare=False,
         topic_disable_leader=True,
-        # A rebalance does not wait for a model: another process may ask it again, and one answer counts.
+        # A rebalance does not wait for a model: another process may call it again, and one answer counts.
         stream_wait_empty=False,
         stream_ack_cancelled_tasks=False,
     )

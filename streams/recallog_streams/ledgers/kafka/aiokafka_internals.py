@@ -1,4 +1,4 @@
-"""All uses of aiokafka below its public API, in one place, so that they can be checked with every new version.
+"""All uses of aiokafka's internals, in one place, so that they can be checked with every new version.
 
 * `client.AIOKafkaClient` and `protocol`, for single requests: fetches, offsets, a topic's id, creation and settings,
   and sizes on disk. The consumer fetches continuously, and its seek waits for the previous fetch. The admin client
@@ -104,12 +104,12 @@ class KafkaClient:
         self._client.force_metadata_update()
 
     async def watch(self, topic: str) -> None:
-        """Know the leaders of the partitions of `topic` from now on."""
+        """Keep track of the leaders of the partitions of `topic` from now on."""
         await self._client.set_topics([topic])
 
     async def describe(self, topic: str) -> TopicDescription:
         """The topic. One request."""
-        # Never with the creation of the topic, which aiokafka's own requests may ask for.
+        # It never creates the topic, as aiokafka's own requests may.
         request = _MetadataRequest10([(bytes(16), topic, {})], False, False, False, {})
         response = await self._send(self._client.get_random_node(), request)
         ((code, _, id_, _, partitions, *_),) = response.topics
@@ -120,7 +120,7 @@ class KafkaClient:
     async def create(
         self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], timeout_ms: int
     ) -> tuple[type[kafka.KafkaError], str]:
-        """Create a topic; the error (`NoError`) and its message."""
+        """Create a topic. Returns the error (`NoError` for none) and its message."""
         controller = self._client.cluster.controller
         node = self._client.get_random_node() if controller is None else controller.nodeId
         wanted: Any = (topic, partitions, replication, [], list(settings.items()))

@@ -1,7 +1,7 @@
 """The log of Kafka's client: aiokafka writes a line for each attempt to connect, many per second while a broker is
 down.
 
-Its warnings and errors go to the logger `recallog.clients.kafka`, each sort once a minute, with the number of messages
+Its warnings and errors go to the logger `recallog.clients.kafka`, each kind once a minute, with the number of messages
 that were left out. Handlers that a program has added to the logger `aiokafka` itself still get all lines.
 """
 

@@ -1,4 +1,4 @@
-"""The connection to the cluster for all requests but appends: the producer has its own."""
+"""The connection to the cluster for all requests except appends: the producer has its own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -93,7 +93,7 @@ class KafkaConnection:
             await asyncio.sleep(RETRY_WAIT_SECONDS)
 
     async def watch(self, client: KafkaClient, topic: str) -> None:
-        """Let `client`, and all that connect later, know the leaders of the partitions of `topic` from now on."""
+        """Make `client`, and all later clients, keep track of the leaders of the partitions of `topic`."""
         await client.watch(topic)
         self._watched.add(topic)
 

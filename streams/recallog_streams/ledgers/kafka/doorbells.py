@@ -1,8 +1,7 @@
 """The topic of triggers: short messages that say that a trigger is due, for the agents that answer it.
 
-They are neither events nor history, and are kept for an hour: what is due is in the views. Like the ledger's topic,
-this one has the space as its key, and as many partitions, so that one agent process at a time has the triggers of a
-space.
+They are neither events nor history, and are kept for an hour: the views have what is due. This topic has the space as
+its key and as many partitions as the ledger's topic, so that one agent process at a time has the triggers of a space.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ def name_of(address: KafkaAddress) -> str:
 
 
 class TriggerTopic(TriggerQueue):
-    """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
+    """Writes to the topic of triggers beside the ledger at `address`, which has as many partitions as the ledger."""
 
     def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
         """`partitions` returns how many partitions the ledger has."""

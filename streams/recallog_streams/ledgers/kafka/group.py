@@ -2,8 +2,8 @@
 
 The group only assigns partitions: aiokafka's consumer joins it, with all its partitions paused. Offsets come from the
 views' checkpoints by `seek`, and nothing is committed to Kafka. One fetch at a time asks a broker for all partitions
-that it leads, so that a round has all records that arrived during the previous one. The consumer would fetch ahead:
-all partitions but the one that is being processed, whose next records wait until that fetch ends.
+that it leads, so that a round has all records that arrived during the previous one. The consumer would fetch ahead for
+all partitions except the one that is being processed, and the next records of that one wait until the fetch ends.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class ConsumerGroupSource(RecordSource):
         self._consumer: AIOKafkaConsumer | None = None
         self._group_checked_at = -math.inf
         self._connection = KafkaConnection(address)
-        """Of its own: a fetch that waits for records holds up all requests after it."""
+        """Not shared: a fetch that waits for records delays all requests after it."""
         self._topic_id = b""
         self._fetches: dict[int, _Fetch] = {}
         """By the id of the broker."""

@@ -160,7 +160,7 @@ class _OutOfRange(Exception):
 
 
 def select_committed(found: FetchedPartition, until: float, place: str) -> Fetched | None:
-    """The batches below `until` that a fetch has returned; None if it has returned none of any kind.
+    """The batches below `until` that a fetch has returned; None if it has returned no batch at all.
 
     `place` names the partition in errors. Raises `CorruptRecordException`.
     """

@@ -166,7 +166,7 @@ class Writer:
             await _note_arrival(*in_flight, messages, sent)
 
     async def _hand_over(self, producer: AIOKafkaProducer, batch: Any, partition: int) -> asyncio.Future[Any]:
-        # One at a time: of several waits for one partition, aiokafka (0.14) counts the time many times over.
+        # One at a time: if several tasks wait for one partition, aiokafka (0.14) counts the time several times.
         async with self._turns[partition]:
             while True:
                 with suppress(KafkaTimeoutError):  # the time limit of the call applies instead
