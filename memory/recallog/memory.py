@@ -651,9 +651,8 @@ class Memory(Parts):
         """The sources of an event or entry, and what was made from it: its cause and its sources, the events and
         entries that name it, and so on, over reflection, extraction, consolidation and compaction.
 
-        Events that were made from it are found if the views retain them; entries are always found. For a trigger, the
-        answer has the events that answered it. A prompt has no id: give the ids of what it shows, such as `entries` of
-        `context`.
+        The products are entries, and events that the views retain. For a trigger, the answer has the events that
+        answered it. A prompt has no id: give the ids of what it shows, such as `entries` of `context`.
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id, further, depth)
 
