@@ -1,4 +1,5 @@
-"""What the facades of one memory share: its components, publishing, queries of one space, and delegation of operations.
+"""The shared parts of the facades of one memory: its components, publishing, queries of one space, and delegation of
+operations.
 
 `Memory` has one `MemoryAccess`, and each further facade (`Memory.facades`) receives it.
 """
@@ -51,7 +52,7 @@ Verdict = TypeVar("Verdict")
 
 
 class Observer(Protocol):
-    """Sees the answers to the calls of one memory, and may publish events about them later."""
+    """Receives the answers to the calls of one memory, and may publish events about them later."""
 
     def observe(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
         """Called with each answer; `operation` is the qualified name."""
@@ -60,19 +61,21 @@ class Observer(Protocol):
         """Publish the given events. Called before the memory publishes."""
 
     async def close(self) -> None:
-        """Publish the rest, and stop."""
+        """Publish the remaining events, and stop."""
 
 
 Section = Callable[["MemoryAccess", str, str, At], Awaitable[tuple[str, str] | None]]
 """A section of the prompt of an agent: heading and text, of the state that `At` names; None if there is none.
 
-Called with the space and the agent. A budget leaves its lines out first."""
+It is called with the space and the agent. If the prompt exceeds its budget, the lines of this section are left out
+first.
+"""
 Candidates = Callable[["MemoryAccess", At], "CandidateSource"]
 """Makes the candidate source of a model for one query of the state that `At` names."""
 _DECLARED_SECONDS = 1.0
-"""How long publishing a probably misspelt kind waits for the declarations of its space."""
+"""How long publishing a kind that is probably misspelt waits for the declarations of its space."""
 _VERDICTS_MAX = 1_024
-"""The maximum number of verdicts on names that a memory caches, for each sort of name."""
+"""The most verdicts on names that a memory caches, for each sort of name."""
 
 
 class MemoryAccess(Host):
@@ -85,10 +88,10 @@ class MemoryAccess(Host):
         memory: Any,
         published: Callable[[], None],
     ) -> None:
-        """`components` are built ones, or a function that builds them when they are first needed.
+        """`components` are built, or a function that builds them when they are first needed.
 
-        `progress` is called with (done, total) while a query has to build the views first, and `published` after each
-        append, also of the process that serves the index. `memory` is the `recallog.Memory`.
+        `progress` is called with (done, total) while a query must build the views first, and `published` after each
+        append, even by the process that serves the index. `memory` is the `recallog.Memory`.
         """
         self.memory = memory
         self._published = published
@@ -103,11 +106,11 @@ class MemoryAccess(Host):
         self.sections: Sequence[Section] = ()
         """The sections that models add to prompts."""
         self.inventories: Sequence[Callable[[], Inventory]] = ()
-        """What makes the inventories of models."""
+        """Makers of the inventories of models."""
         self.candidates: Mapping[str, Candidates] = {}
         """Functions that make the candidate sources of models that are not built in, by the names of the models."""
         self.added_models: Sequence[str] = ()
-        """The models that are not built in and take part in recall or prompts: the process that serves the index must
+        """The models that are not built in and take part in recall or prompts. The process that serves the index must
         have them."""
         self.observers: Sequence[Observer] = ()
         """The observers of answers to calls."""
@@ -116,16 +119,16 @@ class MemoryAccess(Host):
         self.count_tokens: Callable[[str], int] | None = None
         """The program's own counter of the tokens of prompts."""
         self.given: Mapping[str, Any] = {}
-        """The program's own objects that ask models, by the name of their `Asker`."""
+        """The program's own objects that call models, by the name of their `Asker`."""
         self.chat_model: ChatModel | None = None
         """The program's own chat model for all other purposes."""
         self._askers: dict[str, Any] = {}
         self._chat_models: dict[str, ChatModel] = {}
-        """By the URL of the settings."""
+        """The models by the URLs of the settings."""
         self._near_agents: dict[tuple[str, str], str | None] = {}
-        """By space and the name of an agent that was never seen: the agent that it was probably meant to be."""
+        """By space and the name of an agent that was never seen: the agent that was probably meant."""
         self._declared: dict[tuple[str, str], bool] = {}
-        """By space and kind."""
+        """Whether a space declares a kind, by space and kind."""
 
     def check_open(self) -> None:
         """Raise `StorageError` if the memory was closed."""
@@ -154,8 +157,8 @@ class MemoryAccess(Host):
         return self._built
 
     def asker(self, asker: "Asker[Asked]") -> "Asked":
-        """The program's own object for a purpose, or else the one that the settings name; the same one until the memory
-        is closed.
+        """The program's own object for a purpose, or else the one that the settings name. It is the same one until the
+        memory is closed.
 
         Raises `ModelMisconfigured`, and `StorageError` if the memory was closed.
         """
@@ -180,7 +183,7 @@ class MemoryAccess(Host):
 
     @cached_property
     def scrubber(self) -> "Scrubber | None":
-        """Replaces secrets and personal data before they are stored; None if that is off. Raises `SettingsError`."""
+        """Replaces secrets and personal data before they are stored; None if it is off. Raises `SettingsError`."""
         if self.settings is None or not self.settings.scrub:
             return None
         from recallog.scrubbing import Scrubber
@@ -202,7 +205,7 @@ class MemoryAccess(Host):
         return TermCache()
 
     def searcher(self, options: At) -> "Searcher":
-        """The searcher of a query for memories, of the state that its options name."""
+        """The searcher of a query for memories, in the state that its options name."""
         from recallog.retrieval.searcher import Searcher
 
         at = parameters.state(options)
@@ -211,7 +214,7 @@ class MemoryAccess(Host):
 
     @cached_property
     def _fed_index(self) -> "FedIndex | None":
-        """The index of the program, which is notified of the events that queries read; None without one."""
+        """The program's own index, which receives the events that queries read; None without one."""
         from recallog.retrieval.memory_index import FedIndex
 
         return None if self.relevance is None else FedIndex(self.relevance)
@@ -224,12 +227,12 @@ class MemoryAccess(Host):
 
     @cached_property
     def log_events(self) -> int:
-        """How many of the newest events each log of the views retains."""
+        """The number of newest events that each log of the views retains."""
         return self.components.log_events if self.settings is None else self.settings.log_events
 
     @cached_property
     def served_home(self) -> "Path | None":
-        """The folder whose index another process serves; None if this one can use the index, or if it is off."""
+        """The folder whose index another process serves; None if this process can use the index, or if it is off."""
         if self._built is None and self.settings is not None:
             return self.settings.home if self.settings.serves_index else None
         from recallog.index.served_index import ServedIndex
@@ -238,7 +241,7 @@ class MemoryAccess(Host):
         return index.home if isinstance(index, ServedIndex) else None
 
     async def publish(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
-        """Append the events of a caller, and tell it about names in them that are probably misspelt."""
+        """Append the events of a caller, and warn the caller about names in them that are probably misspelt."""
         positions = await self.append(events, appended)
         await self.tell_mistakes(events)
         return positions
@@ -249,7 +252,7 @@ class MemoryAccess(Host):
         """Write events, all or none, and return their positions once they are durable. See `Memory.publish_many`.
 
         `appended` as in `Ledger.append`. `keys` are the keys of the sources of all of them, see `keys_at`. The caller
-        gets a warning about times that are ahead.
+        is warned about times that are ahead.
         """
         await self.publish_reads()
         positions = await self.append_silently(events, appended, keys)
@@ -260,7 +263,7 @@ class MemoryAccess(Host):
     async def append_silently(
         self, events: Sequence[Event], appended: "Times" = None, keys: Collection[str] = ()
     ) -> list[Position]:
-        """Write events of an observer: observers do not publish others first, and no reactor is woken."""
+        """Write events of an observer. Observers do not publish other events first, and no reactor is woken."""
         with_rules, with_sources = [rules.with_newest_rule(event) for event in events], kinds.kinds_with_sources()
         if self.scrubber is not None:
             with_rules = self.scrubber.scrub_events(with_rules)
@@ -283,8 +286,8 @@ class MemoryAccess(Host):
             return await self.components.append(with_rules, appended)
 
     async def _find_repeated(self, events: Iterable[Event]) -> set[tuple[str, str]]:
-        """The spaces and ids of the events that are in the ledger: one that was erased with its sources may be sent
-        again."""
+        """The spaces and ids of the events that are in the ledger. An event that was erased with its sources may be
+        sent again."""
         names = [(each.space, each.id) for each in events]
         return {name for name in names if await self.components.ledger.find(*name) is not None}
 
@@ -323,7 +326,8 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """The answer of `handler` about an agent. `at` names the views; `further` and `more` are passed on to it."""
+        """The answer of `handler` about an agent. `at` names the views; `further` and `more` are passed to the
+        handler."""
         from recallog.reading.readings import AgentReading
 
         return await self._route(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
@@ -337,7 +341,8 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """The answer of `handler` about a space. `at` names the views; `further` and `more` are passed on to it."""
+        """The answer of `handler` about a space. `at` names the views; `further` and `more` are passed to the
+        handler."""
         from recallog.reading.readings import SpaceReading
 
         return await self._route(space, at, SpaceReading, handler, *further, **more)
@@ -389,7 +394,7 @@ class MemoryAccess(Host):
         at: At,
         query: "Callable[[ReadSession], Awaitable[Result]]",
     ) -> Result:
-        """The result of a query of the views that have a table or a log: the built-in ones, or those of the program.
+        """The result of a query of the views that have a table or a log: the built-in views, or those of the program.
 
         Raises `ProjectionError` if no projection of this memory has it.
         """
@@ -445,8 +450,8 @@ class MemoryAccess(Host):
         return await delegation.answer_after(partial(self.memory.catch_up_index, partition=partition), serve)
 
     def _on_served_index(self, call: Call) -> Awaitable[Any] | None:
-        """The answer of the process that serves the index, which is started; None if there is none to start, or if the
-        call is about the views."""
+        """The answer of the process that serves the index. It is started if it does not run. None if no process serves
+        the index, or if the call is about the views."""
         from recallog.index.served_index import ServedIndex
 
         what, index = call.operation.parameters.get("what"), self.components.index
@@ -468,7 +473,7 @@ class MemoryAccess(Host):
         return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models, scrub)
 
     async def count(self, call: Call, answer: Any) -> None:
-        """Count the entries in an answer as read, and tell the caller of an agent that is probably misspelt."""
+        """Count the entries in an answer as read, and warn the caller about an agent that is probably misspelt."""
         operation, valid = call.operation, call.arguments
         for observer in self.observers:
             observer.observe(operation.qualified_name, valid, answer)
@@ -490,7 +495,7 @@ class MemoryAccess(Host):
                 notices.tell("publish", f"{event.kind} has no field {field!r}; did you mean {near!r}?")
 
     async def _tell_agent(self, space: str, agent: str) -> None:
-        """Tell the caller if an agent that was never seen has nearly the name of one that has acted."""
+        """Warn the caller if an agent that was never seen has nearly the name of an agent that has acted."""
         from recallog.queries import spaces
 
         if (space, agent) not in self._near_agents:
@@ -506,7 +511,7 @@ class MemoryAccess(Host):
             notices.tell("names", f"no event of {space} is by {agent!r} or addressed to it; did you mean {near!r}?")
 
     async def _is_declared(self, space: str, kind: str) -> bool:
-        """Whether the space declares a kind; False if that cannot be found out soon."""
+        """Whether the space declares a kind; False if that cannot be determined in time."""
         from recallog.reading.read_session import ReadSession
         from recallog_projections.tables import RowKey
         from recallog_projections.views import settings

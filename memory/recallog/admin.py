@@ -43,7 +43,7 @@ _INDEX_UNUSABLE = (IndexUnavailable, Rebuilding, SettingsError, StorageError, Vi
 
 
 class Admin(Facade):
-    """What operators do with a memory: `memory.admin`."""
+    """The operators' interface to a memory: `memory.admin`."""
 
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
@@ -61,8 +61,8 @@ class Admin(Facade):
         return await self._components.ledger.ends()
 
     async def check_ready(self) -> None:
-        """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
-        maintain the views, those of a partition cannot be read by this version. The error names the partitions.
+        """Raise an error if the memory cannot answer now: if the ledger cannot be read or loses events, or if workers
+        maintain the views and this version cannot read those of a partition. The error names the partitions.
 
         Its cost does not depend on the size of the memory.
         """
@@ -82,7 +82,7 @@ class Admin(Facade):
         *,
         until: parameters.EndPosition = None,
     ) -> "AsyncIterator[Batch]":
-        """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
+        """Raw records of the ledger in batches, from `start` up to but not including `until`, or up to its present end.
 
         If `start` or `space` names a partition, only records of that partition, which must be the partition of `until`;
         otherwise records of all partitions, one after the other.
@@ -118,7 +118,7 @@ class Admin(Facade):
     async def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
         """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
 
-        These are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
+        The times are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
         """
         if len(events) != len(appended) or min(appended, default=0) < 0:
             message = "appended: one time of 0 or more for each event"
@@ -126,10 +126,8 @@ class Admin(Facade):
         return await self._access.publish(events, appended)
 
     async def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
-        """The event as it would be written, and how many secrets and personal data the setting
-
-        `scrub` replaces in it, by their sort.
-        """
+        """The event as it would be written, and the number of secrets and personal data that the setting `scrub`
+        replaces in it, by their sort."""
         scrubber = self._access.scrubber
         return (event, {}) if scrubber is None else scrubber.scrub_event(event)
 
@@ -179,11 +177,11 @@ class Admin(Facade):
 
     @operation(example="recallog verify --repair", scope=Scope.OPERATE, idempotent=True, command="verify --repair")
     async def repair(self, *, progress: parameters.Report = None) -> "RepairReport":
-        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+        """Recompute damaged data that can be derived from the records of the ledger, then verify ledger and views.
 
-        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
-        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
-        the ledger as free space, and can be interrupted and run again.
+        This data is the indexes, the table of spaces and the list of free pages in the ledger's file, and files of
+        views. No record is changed. While records are damaged, the ledger's file is not changed. The repair needs twice
+        the size of the ledger as free space. It can be interrupted and run again.
         """
         return await queries.verification.repair(self._components, progress)
 
@@ -210,8 +208,9 @@ class Admin(Facade):
         """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
         It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
-        and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
-        and in lower and upper case. The exit code of the command is 1 if something was found, or could not be read.
+        and the points of the index. It searches for each marker in UTF-8, UTF-16, base64 and JSON, unchanged,
+        normalised, and in lower and upper case. The exit code of the command is 1 if something was found, or could not
+        be read.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
         """
@@ -245,12 +244,12 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
-        each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
-        is the index.
+        Several processes fold large ledgers. In a folder, each of them folds the events of some spaces; on a topic,
+        each folds some partitions. In a folder, one process folds the index, and projections whose rows several spaces
+        share.
 
-        With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
-        be another one or an older copy; the memory loses what that ledger lacks.
+        With `drop`, the live views or index are deleted first, and queries wait for the new ones. The ledger may then
+        be another one or an older copy; the memory loses the records that it does not have.
 
         Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
         `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.

@@ -22,12 +22,12 @@ class Components:
     views: ProjectionGroup
     """The built-in views."""
     own: Sequence[ProjectionGroup] = ()
-    """One group for each projection of the user, each in a separate store. It is built separately, and a record that it
-    cannot apply is a dead letter of this group only."""
+    """One group for each projection of the user, each in a separate store. A group is built separately, and a record
+    that it cannot apply is a dead letter only of this group."""
     reactors_lock: Lock = nullcontext
     """Held by the process that answers triggers, one at a time."""
     index: SemanticIndex | None = None
-    """None: the semantic index is off."""
+    """None if the semantic index is off."""
     log_events: int = limits.LOG_EVENTS_KEPT
     """How many of the newest events each log of the views retains."""
 
@@ -61,11 +61,12 @@ class Components:
         return self.index
 
     def groups(self) -> list[ProjectionGroup]:
-        """The built-in views, then those of the user's projections."""
+        """The built-in views, then the views of the user's projections."""
         return [self.views, *self.own]
 
     def due_groups(self) -> list[ProjectionGroup]:
-        """Those that make triggers due: the built-in views, and the user's projections that have a method `due`."""
+        """The groups that make triggers due: the built-in views, and the user's projections that have a method
+        `due`."""
         own = [group for group in self.own if any(due.NOW in each.tables for each in group.projections)]
         return [self.views, *own]
 

@@ -1,4 +1,4 @@
-"""The composition root: settings to adapters, found by URL scheme.
+"""The composition root: finds the adapters that the settings name, by URL scheme.
 
 | setting | schemes of Recallog's own |
 | --- | --- |
@@ -69,15 +69,15 @@ _OWN = {
     },
     plugins.ENGINES: dict.fromkeys(("http", "https"), _QDRANT),
 }
-"""Recallog's own adapters, by scheme. They are registered as entry points register those of others, but need no scan of
-the installed distributions."""
+"""Recallog's own adapters, by scheme. They have the form of entry points, but do not require a scan of the installed
+distributions."""
 _SETTINGS = {
     plugins.LEDGERS: ("RECALLOG_LEDGER", "a folder, kafka://host:9092/topic, memory://"),
     plugins.STORES: ("RECALLOG_VIEWS", "a folder, redis://host:6379/0, memory://"),
     plugins.KEYS: ("RECALLOG_KEYS", "a folder, redis://host:6379/0, memory://"),
     plugins.ENGINES: ("RECALLOG_INDEX", "embedded, off, the URL of a Qdrant server"),
 }
-"""The setting of each group, and what it may be."""
+"""The setting of each group, and its possible values."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = frozenset({INDEX, REACTORS})
@@ -85,7 +85,7 @@ _RESERVED = frozenset({INDEX, REACTORS})
 _NEED_BOTH = frozenset({"kafka", "memory", "redis", "rediss", "unix"})
 
 Namespaced = Callable[[str], Store]
-"""The store of one namespace: "" for the built-in views, else the name of a projection, or "index"."""
+"""Makes the store of one namespace: "" for the built-in views, else the name of a projection, or "index"."""
 
 
 def compose(
@@ -97,9 +97,9 @@ def compose(
 ) -> Components:
     """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
 
-    `own` are projections of the user's own; without them, those that the settings name. The projections of `models`
-    that are not built in (by default, of installed packages) follow. With an `embedder`,
-    this process maintains the index itself.
+    `own` are the user's projections; without them, those that the settings name are used. The projections of `models`
+    that are not built in (by default, of installed packages) follow. With an `embedder`, this process maintains the
+    index itself.
 
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
@@ -135,7 +135,7 @@ def compose(
 def _trace_batches(
     processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing"
 ) -> Callable[[ProcessedBatch], None]:
-    """`processed`, which also adds the span of each batch."""
+    """`processed`, with a span for each batch."""
 
     def both(batch: ProcessedBatch) -> None:
         if batch.outcome is Outcome.APPLIED:
@@ -237,7 +237,7 @@ def _report_batch(processed: Callable[[ProcessedBatch], None], views: str, batch
 
 
 def adapter_settings(settings: Settings) -> plugins.AdapterSettings:
-    """What the settings say to adapters."""
+    """The settings that adapters receive."""
     return plugins.AdapterSettings(
         settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry, settings.create_ledger
     )
@@ -246,7 +246,7 @@ def adapter_settings(settings: Settings) -> plugins.AdapterSettings:
 def ledger_at(url: str, settings: Settings, database: Database | None = None) -> Ledger:
     """The ledger at a URL, or in a folder, with its keys. Raises `SettingsError`.
 
-    `database` is that of the views; by default it is opened if it has the keys.
+    `database` is the database of the views. By default, it is opened if it has the keys.
     """
     ledger = cast("Ledger", _factory(plugins.LEDGERS, url)(url, adapter_settings(settings)))
     ledger.sealing = sealing_at(url, settings, database)
@@ -286,10 +286,11 @@ def _factory(group: str, url: str, named: str = "") -> Callable[..., Any]:
 
 
 async def target_of_copy(url: str, seal: Policy | None = None) -> Ledger:
-    """The ledger at a URL, or in a folder, to which another one is copied; `seal` instead of the setting of that name.
+    """The ledger at a URL, or in a folder, to which another ledger is copied. `seal` replaces the setting with that
+    name.
 
-    Raises `SettingsError`, or `LedgerMismatch` if its views are ahead of it: those in the folder, or those of the
-    environment's settings if they name the same ledger.
+    Raises `SettingsError`, or `LedgerMismatch` if its views are ahead of it. These are the views in the folder, or
+    those of the environment's settings if they name the same ledger.
     """
     given: dict[str, Any] = {} if seal is None else {"seal": seal}
     settings = Settings.valid(**given)
@@ -314,7 +315,7 @@ def _secret(value: SecretStr | None) -> str | None:
 
 
 def _check_combination(settings: Settings) -> None:
-    """Raise `SettingsError` for a ledger and a store of views that do not fit together."""
+    """Raise `SettingsError` for a ledger and a store of views that cannot be combined."""
     ledger, views = settings.ledger, settings.views
     for name, url, other_name, other in (
         ("RECALLOG_LEDGER", ledger, "RECALLOG_VIEWS", views),
@@ -336,9 +337,9 @@ def _check_shared(ledger: Ledger, settings: Settings) -> None:
 
 
 def sealing_at(ledger: str, settings: Settings, database: Database | None = None) -> Sealing:
-    """What seals and opens records of the ledger at a URL, or in a folder. Raises `SettingsError`.
+    """Seals and opens records of the ledger at a URL, or in a folder. Raises `SettingsError`.
 
-    `database` is that of the views, which has the keys unless the settings name another place.
+    `database` is the database of the views. It has the keys unless the settings name another place.
     """
     in_place = "://" not in ledger or scheme_of(ledger) == "memory"
     url = settings.keys or (ledger if in_place else settings.views)
@@ -367,7 +368,7 @@ def _index(
 ) -> SemanticIndex | None:
     """The semantic index, or None if it is off. Its modules are imported when it is first used.
 
-    `given` is an embedder that this program alone has. Raises `SettingsError`.
+    `given` is an embedder that only this program has. Raises `SettingsError`.
     """
     in_folder = settings.ledger is None and settings.views is None
     url = settings.index or ("embedded" if in_folder else "off")
@@ -432,7 +433,7 @@ def _embedder(settings: Settings, name: str) -> "Embedder":
 
 
 def _index_lock(database: Database) -> Callable[[int], AbstractAsyncContextManager[Any]]:
-    """The lock that one indexer of a partition holds at a time. It does not wait: it raises `LockTimeout` at once."""
+    """The lock that one indexer of a partition holds at a time. It does not wait, but raises `LockTimeout` at once."""
     if not database.shared:
         return lambda partition: nullcontext()
     return lambda partition: database.lock(f"{INDEX}:{partition}", 0)()

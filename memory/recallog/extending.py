@@ -1,4 +1,4 @@
-"""What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
+"""The names with which users extend Recallog: ports, their messages, and adapters to build on.
 
 See docs/extending.md. The package `recallog-testing` has drivers for tests of projections and reactors.
 """

@@ -1,4 +1,4 @@
-"""A memory in a folder: its ledger, and its views with their locks and keys, in files of SQLite."""
+"""A memory in a folder: its ledger, its views, and their locks and keys, in files of SQLite."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar

@@ -1,4 +1,4 @@
-"""The format of the logs of all processes: a JSON document a line, without texts that agents have said."""
+"""The format of the logs of all processes: one JSON document per line, without texts that agents have said."""
 
 import json
 import logging
@@ -13,8 +13,8 @@ FIELDS = "recallog_fields"
 class JsonLines(logging.Formatter):
     """Formats a log record as one JSON document with `at`, `level`, `logger` and `message`.
 
-    An error gives its class and where it was raised. Its message, and further lines of the record, such as those in
-    which asyncio shows a task, may quote what agents have said, and are left out.
+    For an error, its class and the place where it was raised are added. Its message, and further lines of the record,
+    such as those in which asyncio shows a task, may quote what agents have said, and are left out.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -15,17 +15,17 @@ INDEX_ROWS = INDEX / "rows.db"
 INDEX_ENGINE = INDEX / "engine"
 INDEX_LOCK = INDEX / "service.lock"
 INDEX_STARTING = INDEX / "service.starting"
-"""Exists while the service starts, which touches it again and again to show that it is alive."""
+"""A file that exists while the service starts. The service touches it repeatedly to show that it is alive."""
 INDEX_ADDRESS = INDEX / "service.json"
 INDEX_OWNER = INDEX / "owner.json"
-"""Names the program that holds `INDEX_LOCK` instead of a service, since it has an embedder of its own."""
+"""Names the program that holds `INDEX_LOCK` instead of a service, since it has a custom embedder."""
 INDEX_CRASHES = INDEX / "service.crashes"
-"""What Python writes when the service dies in native code."""
+"""The output of Python when the service crashes in native code."""
 INDEX_LOG = INDEX / "service.log"
 
 
 def views_file(projection: str = "") -> str:
-    """The file of the views of a user's projection; "" stands for the built-in views."""
+    """The file of the views of a user's projection; "" means the built-in views."""
     return f"{views_name(projection)}.db"
 
 

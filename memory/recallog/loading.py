@@ -1,4 +1,4 @@
-"""Objects of a user's own that an option or a setting names: `--reactors module:name`, `RECALLOG_PROJECTIONS`."""
+"""Loads users' objects that an option or a setting names: `--reactors module:name`, `RECALLOG_PROJECTIONS`."""
 
 import importlib
 import sys
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def reactors(names: Sequence[str]) -> "list[Reactor]":
-    """The reactors that `names` lead to, each `module:name`. See `_load_named`; each kind of triggers has one."""
+    """The reactors with these names, each `module:name`. See `_load_named`. Each kind of triggers must have one
+    reactor."""
     found = [each for name in names for each in _load_named("--reactors", name, "reactor", _is_reactor)]
     for kind, count in Counter(kind for reactor in found for kind in reactor.kinds).items():
         if count > 1:
@@ -23,15 +24,16 @@ def reactors(names: Sequence[str]) -> "list[Reactor]":
 
 
 def projections(names: str | None) -> list[Projection]:
-    """The projections that `names` lead to, each `module:name`, separated by commas. See `_load_named`."""
+    """The projections with these names, each `module:name`, separated by commas. See `_load_named`."""
     listed = [name.strip() for name in (names or "").split(",") if name.strip()]
     return [each for name in listed for each in _load_named("RECALLOG_PROJECTIONS", name, "projection", _is_projection)]
 
 
 def _load_named(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:
-    """What `spec` names: a class or a function, which is called without arguments, an object, or a list of these.
+    """The objects that `spec` names: a class or a function, which is called without arguments, an object, or a list of
+    these.
 
-    The module is also looked for in the working directory. Raises `SettingsError`.
+    The module may also be in the working directory. Raises `SettingsError`.
     """
     module, _, name = spec.partition(":")
     if not module or not name:

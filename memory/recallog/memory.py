@@ -93,9 +93,9 @@ class Memory(Parts):
     Any number of processes may open one folder. Queries see everything that was in the ledger when they began.
 
     Queries about a space take `after` (wait until the views have processed a position of your own; `DeadLettered` if
-    that record is a dead letter) and `as_of`: a position (the fold up to and including it) or a time (events that
-    happened later are left out). An unknown space or agent has an empty view, whose `known` is false. Times and
-    positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
+    that record is a dead letter) and `as_of`: a position (the fold up to and including it) or a time (without events
+    that happened later). An unknown space or agent has an empty view, whose `known` is false. Times and positions may
+    be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
     facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, **model.facades(model.load_installed())}
@@ -121,11 +121,11 @@ class Memory(Parts):
         models: "Sequence[Model] | None" = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
-        builds them when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that builds
+        them when they are first needed.
 
-        Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
-        of `open`. The memory closes the components when it is closed.
+        Without `count_accesses`, queries do not publish counts of the entries that they show. The other arguments are
+        those of `open`. The memory closes the components when it is closed.
         """
         _check_index(index)
         _check_reactors(reactors)
@@ -179,16 +179,16 @@ class Memory(Parts):
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first.
 
-        `reactors` are reactors of your own: they answer the triggers of their kinds, and the built-in ones all others.
-        With a list, also an empty one, or True, and inside `async with`, triggers that fall due are answered in the
-        background; otherwise `react` answers them.
+        `reactors` are custom reactors: they answer the triggers of their kinds, and the built-in ones answer all
+        others. With True or a list, even an empty one, and inside `async with`, triggers that fall due are answered in
+        the background; otherwise `react` answers them.
 
-        `chat_model` reflects, draws facts, summarises and answers; the default is the model that `RECALLOG_MODEL`
-        names, or else rules, offline. For a single purpose, or for a rule of your own, there are `reflector` (writes
+        `chat_model` reflects, extracts facts, summarises and answers. The default is the model that `RECALLOG_MODEL`
+        names, or else rules, offline. For a single purpose, or for a custom rule, there are `reflector` (writes
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
-        when it is closed. `reranker` scores the best hits of `recall` again, each together
-        with the query; there is none by default.
+        when it is closed. `reranker` scores the best hits of `recall` again, each together with the query; there is
+        none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
         other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
@@ -208,7 +208,7 @@ class Memory(Parts):
 
             return composition.compose(settings, projections, embedder=embedder, models=models)
 
-        # A query may be answered by another process, and then needs no components here.
+        # If another process may answer queries, this process need not build components.
         is_served = settings.serves_index and not projections and embedder is None and models is None
         memory = cls._having(models)(
             compose if is_served else compose(),
@@ -247,7 +247,7 @@ class Memory(Parts):
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
-        There is no semantic index: `recall` compares words. The arguments are those of `open`.
+        There is no semantic index: `recall` compares words. See `open` for the arguments.
         """
         from recallog import composition
 
@@ -270,7 +270,7 @@ class Memory(Parts):
 
     @classmethod
     def _having(cls, models: "Sequence[Model] | None") -> type[Self]:
-        """This class with the facades of `models`; None: those that it has."""
+        """This class with the facades of `models`. None means the facades that it has."""
         if models is None:
             return cls
         facades = {"admin": Admin, **model.facades(model.check_models(models))}
@@ -303,7 +303,7 @@ class Memory(Parts):
 
     @cached_property
     def admin(self) -> Admin:
-        """The operators' part: status, verification, rebuilds, dead letters, records."""
+        """The interface for operators: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
 
     @property
@@ -336,13 +336,12 @@ class Memory(Parts):
     async def publish_many(self, events: parameters.ManyEvents) -> "Published":
         """Write events in order, all or none, and return their positions once they are durable.
 
-        An event whose id exists already in its space is not written again; its first position is returned. The first
-        event counts, with its time: `at` is not compared.
+        If an event with the id already exists in the space, the event is not written again, and the first position is
+        returned. The first event counts, with its time: `at` is not compared.
 
-        Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
-        counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
-        with the same events is safe after each of them, and after a cancelled call, whose events may have been
-        written.
+        Raises `IdConflict` if the existing event has other content (but not for a second answer to a trigger, of which
+        the first counts), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call with the same events is
+        safe after each of them, and after a cancelled call, whose events may have been written.
         """
         return views.Published(items=tuple(await self._access.publish([parameters.event(each) for each in events])))
 
@@ -382,8 +381,8 @@ class Memory(Parts):
     ) -> "Recorded":
         """End a session of an agent with its outcome, by an event `session.ended`.
 
-        What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
-        a reactor runs; the same applies to the agents in `audience`.
+        Items that the agent marked in its working memory and in the scratchpad of the session become entries once a
+        reactor runs. The same applies to the agents in `audience`.
         """
         from recallog.commands.recording import record
 
@@ -459,17 +458,17 @@ class Memory(Parts):
         dry_run: parameters.TriesErasure = False,
         progress: parameters.Report = None,
     ) -> "ErasureReport":
-        """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+        """Erase all data about a person, one entry, or a whole space, and everything made from it: facts, summaries,
         beliefs, compactions, lines of daily logs.
 
-        The events stay in the ledger with their times and positions, but nobody can read their content: their
-        key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
-        in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
-        an interruption is safe; once all is erased, it answers 0.
+        The events stay in the ledger with their times and positions, but nobody can read their content: their key is
+        destroyed. This call waits until views and index are built again; timelines then show `[erased]` in their place.
+        With `dry_run`, nothing is erased, and the answer shows what would be erased. Repeating the call after an
+        interruption is safe; once everything is erased, it returns 0.
 
         Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
-        Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
+        Raises `ViewsBehind` if no worker of a cluster builds the views again; the keys are already destroyed then.
         """
         from recallog.commands import erasing
 
@@ -490,13 +489,13 @@ class Memory(Parts):
 
         A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
         `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
-        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
-        the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
-        triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
-        a call in a loop needs `skip_reflection_loops`.
+        by the facts that the extractor finds in it. Any other trigger is answered by events that a rule makes from it,
+        the lines of daily logs last. These triggers are closed by `reaction.done` or `reaction.failed`. The next call
+        answers triggers that fall due because of these answers. Agents that see only each other's reflections would
+        never stop, so a call in a loop needs `skip_reflection_loops`.
 
-        Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
-        longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
+        Reactors that call a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`). An answer that takes
+        longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` fails.
 
         Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
         while another process reacts. `progress` is called with triggers (answered, to answer).
@@ -531,9 +530,8 @@ class Memory(Parts):
 
     @check_arguments
     async def tick(self, now: parameters.PresentTime) -> int:
-        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
-        has happened since. Returns the number of spaces. A space without events for 30 days gets none.
-        """
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
+        happened since. Returns the number of spaces. A space without events for 30 days does not get one."""
         return await self._own_reactor().tick(parameters.present(now))
 
     # Consumers
@@ -542,7 +540,7 @@ class Memory(Parts):
     async def catch_up(self, *, own: bool = True, partition: parameters.Partition = None) -> None:
         """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
-        Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
+        Embedded, the views are folded here; on a cluster, workers fold them. This includes the views of your own
         projections, unless `own` is false. Raises `ViewsBehind` if the workers of a cluster take too long.
         """
         groups = self._components.groups() if own else [self._components.views]
@@ -607,9 +605,9 @@ class Memory(Parts):
     ) -> "AroundView":
         """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
 
-        For an event that the views have dropped, the space is folded up to it.
+        If the views have dropped the event, the space is folded up to it.
 
-        Raises `OutOfRange` if the agent may see no event with this id.
+        Raises `OutOfRange` if there is no event with this id that the agent may see.
         """
         has_fields = await self._access.passes(space, options.get("filter"), options)
         wanted = queries.timeline.EventFilter.of(options, has_fields)
@@ -650,11 +648,11 @@ class Memory(Parts):
         further: parameters.FurtherIds = (),
         **at: Unpack[At],
     ) -> "Lineage":
-        """What an event or entry rests on, and what rests on it: its cause and its sources, the events and entries that
-        name it, and so on, over reflection, extraction, consolidation and compaction.
+        """The sources of an event or entry, and what was made from it: its cause and its sources, the events and
+        entries that name it, and so on, over reflection, extraction, consolidation and compaction.
 
-        Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
-        events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
+        The products are entries, and events that the views retain. For a trigger, the answer has the events that
+        answered it. A prompt has no id: give the ids of what it shows, such as `entries` of `context`.
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id, further, depth)
 
@@ -673,11 +671,11 @@ class Memory(Parts):
         *,
         until: parameters.LaterMoment = None,
     ) -> "MemoryDifference":
-        """What an agent knows at `until` and did not at `since`: what entered its memory, what left it and why, and
-        what changed.
+        """The difference of an agent's memory between `since` and `until`: the items that entered it, those that left
+        it and why, and those that changed.
 
         It compares the window of recent events, entries with their tiers, blocks of working memory, beliefs, and the
-        prompt line by line. Each moment is a position or a time, as `as_of` of other questions.
+        prompt line by line. Each moment is a position or a time, like `as_of` of other queries.
         """
         access, difference = self._access, queries.difference
         inventories = difference.inventories_of(access.inventories)
@@ -703,7 +701,7 @@ class Memory(Parts):
         """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
         salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
-        weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
+        weights; without a query, relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
         and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
         """
         salience_query = self._salience_query(query, top_k, options)
@@ -737,7 +735,7 @@ class Memory(Parts):
         off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
         and its `also` names the other.
 
-        With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+        With a `preset`, only entries are ranked, by reciprocal ranks (k = 60), and `channels` selects channels of the
         preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
         and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
         """
@@ -828,8 +826,8 @@ class Memory(Parts):
     ) -> "EntriesView":
         """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
 
-        Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
-        to the newest of them.
+        Events that the agent may not see are left out. If the views have dropped some of the events, the space is
+        folded up to the newest of these.
         """
         return await self._access.of_agent(space, agent, at, queries.previews.entries, ids)
 
@@ -848,11 +846,12 @@ class Memory(Parts):
             await self._components.index.wait(last.partition, last.offset, INDEX_WAIT_SECONDS, progress)
 
     async def start_index(self) -> bool:
-        """Start the process that maintains the index of a folder, and return at once; False if there is none to start.
+        """Start the process that maintains the index of a folder, and return at once. Returns False if there is no such
+        process.
 
-        There is none if the index is off, or if its engine is a server. `recall` starts the process too. With the
-        setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder maintains the
-        index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
+        There is no such process if the index is off, or if its engine is a server. `recall` starts the process too.
+        With the setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder
+        maintains the index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
         """
         return self._components.index is not None and await self._components.index.begin()
 
@@ -883,8 +882,8 @@ class Memory(Parts):
         """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
         agent.
 
-        `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
-        this process have failed. Attempts of other processes are not known here.
+        `why` says why a trigger is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+        this process have failed. Attempts of other processes are not known to it.
         """
         access = self._access
         found = await queries.due.of_memory(access.components, access.router, self._since_of, space, partition)
@@ -902,7 +901,7 @@ class Memory(Parts):
     ) -> "SpacesView":
         """A page of the spaces with their counts, by name."""
         found = await self._access.router.of_all(
-            partial(queries.spaces.spaces, cursor=cursor, most=limit + 1)  # one more says whether there are more
+            partial(queries.spaces.spaces, cursor=cursor, most=limit + 1)  # one more shows whether there are more
         )
         return views.SpacesView(**views.SpacesView.fields_of(sorted(found, key=lambda space: space.space), limit))
 
@@ -935,8 +934,9 @@ class Memory(Parts):
         """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
         The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
-        memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
-        the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
+        memory has a session. With `agent`, only memories that this agent may see count, among the newest 2,000 of its
+        own events and of the shared events; without it, the memories of all agents count. Bookkeeping and entries do
+        not count.
         """
         if agent is None:
             return await self._access.of_space(space, at, queries.spaces.resume)
@@ -946,7 +946,7 @@ class Memory(Parts):
     async def space(self, space: parameters.Space) -> "SpaceDetail":
         """The activity in a space: its agents, sessions and kinds with their counts.
 
-        It has three complete tables and no limit; `agents` and `sessions` list one of them page by page.
+        It has three complete tables without a limit; `agents` and `sessions` list two of them page by page.
         """
         return await self._access.of_space(space, At(), queries.spaces.space_detail)
 
@@ -1011,7 +1011,7 @@ class Memory(Parts):
         return await self._access.of_agent(query.space, query.agent, at, retrieval.recall.recall, query, compared)
 
     async def _since_of(self, model: "ModuleType", trigger: "PendingTrigger") -> Position | None:
-        """The record that made a trigger due, for triggers by count."""
+        """The position of the record that made a trigger due, for triggers that fall due by a count."""
         since: Position | None = await self._access.of_agent(trigger.space, trigger.agent, At(), model.since)
         return since
 
@@ -1034,7 +1034,7 @@ class Memory(Parts):
         return self._reactor
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
-        """The position of the last record of each partition that has any, or only of `partition`."""
+        """The position of the last record of each partition that has records, or only of `partition`."""
         ends = await self._components.ledger.ends()
         if partition is not None:
             positions.check_partition(len(ends), partition, "partition")
@@ -1068,7 +1068,7 @@ def _check_given(projections: object, progress: object = None, embedder: object 
 
 
 def _check_reactors(given: object) -> None:
-    """Raise `InvalidArgument` for invalid reactors, and for two that answer the same kind."""
+    """Raise `InvalidArgument` for invalid reactors, and if two reactors answer the same kind."""
     if isinstance(given, bool):
         return
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):

@@ -1,7 +1,7 @@
 """Names that are probably misspelt: kinds of events, fields of payloads, agents; and times that are ahead.
 
-Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are not errors, but
-the caller gets the nearest known name, see `notices.tell`.
+All of them are allowed, since kinds and fields are open sets and an agent may only read. Therefore they are not errors,
+but the caller gets the nearest known name; see `notices.tell`.
 """
 
 import re
@@ -14,10 +14,10 @@ from recallog_schemas import Event, kinds
 from recallog_schemas.event import ahead_of
 
 _SIMILAR = 0.8
-"""The least similarity, by `difflib`, of two words of which one may be the other misspelt."""
+"""The least similarity, by `difflib`, of two words that are considered spellings of one word."""
 _NUMBER = re.compile(r"\d+")
 _IRREGULAR = {"speak": "spoke", "speaks": "spoke", "think": "thought", "thinks": "thought", "find": "found"}
-"""Other forms of the verbs in kinds, which are not similar to them."""
+"""Other forms of the verbs in kinds that are not similar to them."""
 _ENDINGS = ("s", "ed", "ing")
 
 
@@ -31,20 +31,21 @@ def tell_ahead(events: Sequence[Event]) -> None:
 
 
 def field_of(event: Event) -> str | None:
-    """A field of the payload that its kind lacks, if the kind has a field with a similar name that is absent; else
-    None."""
+    """A field of the payload that its kind does not have, if the kind has a field with a similar name that is absent;
+    else None."""
     unknown = event.payload.keys() - _fields(event.kind)
     return next((name for name in unknown if near_field(event.kind, name) not in (None, *event.payload)), None)
 
 
 def is_plain(event: Event) -> bool:
-    """Whether the catalogue has the kind of an event and all fields of its payload, as those of most events."""
+    """Whether the catalogue has the kind of an event and all fields of its payload, which is the case for most
+    events."""
     return event.kind in kinds.CATALOGUE and event.payload.keys() <= _fields(event.kind)
 
 
 @kinds.cache_by_catalogue
 def near_kind(kind: str) -> str | None:
-    """The kind of the catalogue that a kind was probably meant to be; None if it is one, or unlike all."""
+    """The kind of the catalogue that was probably meant; None if the kind is in the catalogue, or unlike all others."""
     if kind in kinds.CATALOGUE:
         return None
     words = kind.split(".")
@@ -55,12 +56,12 @@ def near_kind(kind: str) -> str | None:
 
 @kinds.cache_by_catalogue
 def near_field(kind: str, name: str) -> str | None:
-    """The field of a kind's payload that a field was probably meant to be."""
+    """The field of a kind's payload that was probably meant."""
     return next(iter(get_close_matches(name, _fields(kind), 1, _SIMILAR)), None)
 
 
 def near_agent(name: str, known: Iterable[str]) -> str | None:
-    """The agent that a name was probably meant to be. Names that differ in a number are different names."""
+    """The agent that was probably meant. Names that differ in a number are different names."""
     by_folded = {each.casefold(): each for each in known if _numbers(each) == _numbers(name)}
     similar = get_close_matches(name.casefold(), by_folded, 1, _SIMILAR)
     return by_folded[similar[0]] if similar else None
@@ -84,7 +85,7 @@ def _similarity(word: str, other: str) -> float:
         return 1.0
     shorter, longer = sorted((word, other), key=len)
     if any(shorter.removesuffix("e") + ending == longer for ending in _ENDINGS):
-        return _SIMILAR  # short words differ much by their ending: end, ended
+        return _SIMILAR  # short words differ much by their endings: end, ended
     return SequenceMatcher(None, word, other).ratio()
 
 

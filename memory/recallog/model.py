@@ -1,4 +1,4 @@
-"""A memory model: what it adds to a memory, and when the kernel uses it.
+"""A memory model: the parts that it adds to a memory, and when the kernel uses them.
 
 The built-in models are listed in `recallog_schemas.models`; those of installed packages are found by the entry points
 `recallog.models`. A program may give others to `Memory.open(models=[…])`.
@@ -35,21 +35,21 @@ def _no_reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
 class Model:
     """The parts of one memory model.
 
-    Fields that are functions are called when their result is first needed, so that a program imports only
-    what it uses.
+    Fields that are functions are called when their result is first needed, so that a program imports only the modules
+    that it uses.
     """
 
     name: str
     """The name of the model, in lower case, unique among the models of a memory."""
     after: Sequence[str] = ()
-    """The names of the models that it is built on."""
+    """The names of the models on which it is built."""
     kinds: "Sequence[Kind]" = ()
     """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
-    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`. One without an
-    attribute adds its operations to those of the memory, which has an instance of each of its `facades`."""
+    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`. A facade without
+    an attribute adds its operations to those of the memory, which has an instance of each of its `facades`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
-    """Makes its projections. Each has a store of its own, unless the model is built in."""
+    """Makes its projections. Each has a separate store, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
     """Makes the reactors that answer its triggers."""
     documents: "Callable[[], DocumentMaker] | None" = None
@@ -60,10 +60,10 @@ class Model:
     prompt: "Section | None" = None
     """Makes its section of the prompt of an agent."""
     inventory: "Callable[[], Inventory] | None" = None
-    """Makes the inventory of what an agent knows by it, for the difference between two moments."""
+    """Makes the inventory of what an agent knows through the model, for the difference between two moments."""
     erase: "Erase | None" = None
-    """Finds in a past that a query reads what is erased now, see `reading.time_travel.Erase`. Called for each
-    store that has projections of the model."""
+    """Finds in a past that a query reads the content that is erased now, see `reading.time_travel.Erase`. It is called
+    for each store that has projections of the model."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
     """Makes the observer of answers, for a memory that counts reads."""
 
@@ -73,13 +73,13 @@ class Model:
 
 
 def facades(models: "Sequence[Model]") -> "Mapping[str, type[FacadePart]]":
-    """The facades of models, by the attributes of a memory that they are."""
+    """The facades of models, by the attributes that hold them."""
     own = [each for of in _operations(models) for each in (of, *of.facades.values())]
     return {each.attribute: cast("type[FacadePart]", each) for each in own if each.attribute}
 
 
 def main_facade(models: "Sequence[Model]") -> "type[Facade]":
-    """The base class of a memory, with the operations of the models that have no facade of their own."""
+    """The base class of a memory, with the operations of models that do not have a separate facade."""
     bases = [each for each in _operations(models) if not each.attribute]
     return type("MainFacade", (*bases, Facade), {"__doc__": main_facade.__doc__})
 
@@ -95,26 +95,28 @@ def documents(given: "Sequence[Model] | None" = None) -> "dict[str, DocumentMake
 
 @cache
 def built_in() -> "tuple[Model, ...]":
-    """The built-in models, each after those that it is built on."""
+    """The built-in models, each after the models on which it is built."""
     return tuple(import_module(f"recallog.models.{name}.model").MODEL for name in models.BUILT_IN)
 
 
 @cache
 def load_installed() -> "tuple[Model, ...]":
-    """The built-in models, and those of installed packages. Raises `SettingsError` for one that cannot be imported."""
+    """The built-in models, and those of installed packages. Raises `SettingsError` for a model that cannot be
+    imported."""
     return check_models([*built_in(), *plugins.load_all(plugins.MODELS)])
 
 
 def choose_models(given: "Sequence[Model] | None") -> "tuple[Model, ...]":
-    """The models of a memory: those that a program gives, else all that are installed. Raises as `check_models`."""
+    """The models of a memory: those that a program gives, else all installed ones. Raises the errors of
+    `check_models`."""
     return load_installed() if given is None else check_models(given)
 
 
 def check_models(given: "Sequence[Model]") -> "tuple[Model, ...]":
-    """`given`, each model after those that it is built on. Their kinds are registered.
+    """`given`, each model after the models on which it is built. Their kinds are registered.
 
-    Raises `SettingsError` for two of one name, for a model that lacks one that it is built on, and for a kind that
-    cannot be registered.
+    Raises `SettingsError` for two models with one name, for a model without one on which it is built, and for a kind
+    that cannot be registered.
     """
     found: dict[str, Model] = {}
     for each in given:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def loop_of(
     memory: Any, access: "MemoryAccess", models: "Sequence[Model]", own: "Sequence[Reactor]" = ()
 ) -> ReactorLoop:
-    """The loop that answers the triggers of `memory`: `own` reactors answer theirs, those of `models` all others."""
+    """The loop that answers the triggers of `memory`. `own` reactors answer the triggers of their kinds, and those of
+    `models` all others."""
     loop_memory, components, settings = LoopMemory(memory, access), access.components, access.settings
     reactors = [*own, *(reactor for model in models for reactor in model.reactors(access))]
     for reactor in own:

@@ -1,8 +1,8 @@
-"""Scrubbing: secrets, e-mail addresses, phone numbers and card numbers are replaced in what enters a memory.
+"""Scrubbing: secrets, e-mail addresses, phone numbers and card numbers are replaced before texts are stored.
 
-Keys and tokens are recognised by the shapes that their issuers publish, and by the names that they are given in
-configuration (`AWS_SECRET_ACCESS_KEY=`); card numbers by their issuers' prefixes and their check digit.
-docs/privacy/scrubbing.md says how many are found, and how many other texts are taken for one.
+Keys and tokens are recognised by the shapes that their issuers publish, and by their names in configuration
+(`AWS_SECRET_ACCESS_KEY=`); card numbers by their issuers' prefixes and their check digit. docs/privacy/scrubbing.md has
+the measured recall and the number of false matches.
 """
 
 import re
@@ -24,23 +24,23 @@ from recallog_schemas.names import OneForm
 from recallog_schemas.views import count_noun
 
 Counts = Mapping[str, int]
-"""How many were replaced, by their sort."""
+"""The number of replacements, by their sort."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one sort of things looks."""
+    """The pattern of one sort of secret or personal data."""
 
     pattern: re.Pattern[str]
     """Its group `it`, or the whole match, is replaced."""
     needle: str
-    """A part of each of them: only texts that have it are searched. "": all texts are."""
+    """A part that each match contains: only texts that contain it are searched. "" means all texts."""
     accepts: Callable[[re.Match[str]], bool]
-    """Whether a match is one of them."""
+    """Whether a match of the pattern is really of this sort."""
 
 
 def _is_random(found: re.Match[str]) -> bool:
-    """Whether it has digits and letters, as generated texts have."""
+    """Whether the match contains digits and letters, as generated texts do."""
     value = found[found.lastgroup or 0]
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
@@ -52,7 +52,8 @@ def _is_payment_card(found: re.Match[str]) -> bool:
 
 
 def _is_address(found: re.Match[str]) -> bool:
-    """Not `git@github.com:recallog`, `oven@2x.png`, `react@18.2.0-rc.a`, `x@weight.t()`, nor the user of a URL."""
+    """Whether it is an e-mail address, and not `git@github.com:recallog`, `oven@2x.png`, `react@18.2.0-rc.a`,
+    `x@weight.t()` or the user in a URL."""
     name, _, domain = found[0].partition("@")
     after = found.string[found.end() : found.end() + 1]
     in_url = _OPEN_URL.search(found.string, max(0, found.start() - _URL_CHARS), found.start())
@@ -84,7 +85,7 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
 
 
 MARKS = {"secrets": "[SECRET]", "emails": "[EMAIL]", "cards": "[CARD]", "phones": "[PHONE]"}
-"""What the text says instead, in the order in which they are replaced: digits of a key are not a phone number."""
+"""The replacements, in the order in which they are made: the digits of a key are not a phone number."""
 _NOUNS = {
     "secrets": ("secret",),
     "emails": ("e-mail address", "e-mail addresses"),
@@ -95,7 +96,7 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Replaces the sorts of things that a setting names."""
+    """Replaces the sorts of data that a setting names."""
 
     sorts: tuple[str, ...]
 
@@ -111,12 +112,12 @@ class Scrubber:
         return cls(tuple(sort for sort in MARKS if sort in named)) if named else None
 
     def scrub(self, text: str) -> tuple[str, Counts]:
-        """The text with everything replaced, and how many replacements."""
+        """The text with everything replaced, and the number of replacements."""
         counts: Counter[str] = Counter()
         return self._scrub_text(text, counts), counts
 
     def scrub_value(self, value: Any) -> tuple[Any, Counts]:
-        """A JSON value whose strings are scrubbed; the names of the fields of objects stay."""
+        """A JSON value with its strings scrubbed. The names of fields are not changed."""
         counts: Counter[str] = Counter()
         return self._value(value, counts), counts
 
@@ -130,13 +131,13 @@ class Scrubber:
         return (event.model_copy(update={"payload": payload}) if counts else event), counts
 
     def scrub_events(self, events: Iterable[Event]) -> list[Event]:
-        """Scrubbed events. The caller of the operation learns how many were replaced."""
+        """Scrubbed events. The caller of the operation is informed of the number of replacements."""
         found = [self.scrub_event(event) for event in events]
         _tell(sum((Counter(counts) for _, counts in found), Counter()))
         return [event for event, _ in found]
 
     def scrub_given(self, value: Any) -> Any:
-        """What a caller has given, scrubbed. The caller learns how many were replaced."""
+        """A value of a caller, scrubbed. The caller is informed of the number of replacements."""
         scrubbed, counts = self.scrub_value(value)
         _tell(counts)
         return scrubbed
@@ -186,7 +187,7 @@ def _names_of(kind: str) -> frozenset[str]:
 
 
 def _has_names(annotation: object, metadata: Iterable[object] = ()) -> bool:
-    """Whether a type, or a part of it, is that of texts in which nothing may be replaced."""
+    """Whether a type, or a part of it, is for texts in which nothing may be replaced."""
     if isinstance(annotation, FieldInfo):
         return _has_names(annotation.annotation, annotation.metadata)
     parts = (*get_args(annotation), *metadata)

@@ -25,7 +25,7 @@ class Settings(BaseSettings):
     @field_validator("*")
     @classmethod
     def _is_text(cls, value: object) -> object:
-        """The name of a folder or a host must be valid text: undecodable bytes of the environment or the command line
+        """The name of a folder or a host must be valid text. Undecodable bytes of the environment or the command line
         are refused."""
         if isinstance(value, str | Path) and (not is_text(str(value)) or "\0" in str(value)):
             raise PydanticCustomError("string_unicode", "is not valid text")
@@ -52,7 +52,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:
-        """The settings of a memory in the folder `home`; None: as the environment says.
+        """The settings of a memory in the folder `home`. None means the settings of the environment.
 
         Raises `InvalidArgument` if `home` cannot name a folder, and `SettingsError`.
         """
@@ -69,11 +69,11 @@ class Settings(BaseSettings):
 
     @property
     def serves_index(self) -> bool:
-        """Whether a process of its own serves the index, which is in the memory's folder."""
+        """Whether a separate process serves the index, which is in the memory's folder."""
         return self.ledger is None and self.views is None and self.index in (None, "embedded")
 
     def tracing(self) -> "Tracing | None":
-        """What makes spans; None if `telemetry` is off. Raises `SettingsError` if OpenTelemetry is not installed."""
+        """Makes spans; None if `telemetry` is off. Raises `SettingsError` if OpenTelemetry is not installed."""
         if not self.telemetry:
             return None
         from recallog_streams.tracing import Tracing
@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     partitions: `redis://a:6379,b:6379/0`. Needs `ledger` too."""
     seal: Policy = "subjects"
     """Which events are encrypted in the ledger, so that they can be erased: `subjects` (those with a subject, and those
-    of entries), `all`, or `off`. What is sealed already is read with each."""
+    of entries), `all`, or `off`. Events that are already sealed can be read with each value."""
     keys: str | None = None
     """Where the keys of sealed events are: `redis://host:6379/0`, or the URL of an adapter. Default: a file in the
     folder, the Redis of the views on a cluster."""
@@ -99,26 +99,26 @@ class Settings(BaseSettings):
     directory. All programs and commands that see this setting fold and show their views beside the built-in ones,
     unless a program gives its own projections to `Memory.open`."""
     workspace: Path | None = None
-    """The folder of documents that `workspace import` and `workspace export` use where none is named."""
+    """The folder of documents that `workspace import` and `workspace export` use if the call does not name one."""
     index: str | None = None
     """The semantic index: `embedded` (in the folder, served by a separate process), `off`, or the URL of a Qdrant
     server (`http://host:6333`). Default: embedded for a memory in a folder, off on a cluster."""
     embedder: str = "minilm"
-    """The embedder of a new index: `minilm`, `onnx:<folder>`, or that of a package: `sentence-transformers[:<folder>]`,
-    or `http(s)://host/v1#model`, to which the texts are sent. A folder or model may be followed by its prefixes,
-    `?query=query:+&passage=passage:+`. `recallog reindex` changes that of an existing index. A URL has 30 s for
-    a batch of texts, and `deadline_seconds` for a question."""
+    """The embedder of a new index: `minilm`, `onnx:<folder>`, or the embedder of a package:
+    `sentence-transformers[:<folder>]`, or `http(s)://host/v1#model`, to which the texts are sent. A folder or model may
+    be followed by its prefixes, `?query=query:+&passage=passage:+`. `recallog reindex` changes the embedder of an
+    existing index. A URL has 30 s for a batch of texts, and `deadline_seconds` for a question."""
     embedder_api_key: SecretStr | None = None
     """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True
     """Whether a new index stores a vector for each content token, for late interaction: 96 bytes with the default
     model."""
     index_idle_seconds: float = Field(default=300.0, ge=0)
-    """How long the process that serves an embedded index lives after its last user, once it has indexed everything.
-    0: it ends with the program that started it."""
+    """How long the process that serves an embedded index lives after its last use, once it has indexed everything. With
+    0, it ends with the program that started it."""
     deadline_seconds: float = Field(default=limits.DEADLINE_SECONDS, gt=0)
-    """How long a question waits for another process or server that says nothing: to be connected, for each answer, and
-    when the memory is closed. Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
+    """How long a query waits for another process or server that does not respond: for a connection, for each answer,
+    and when the memory is closed. Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a query on a cluster waits until the workers have processed the position that it names in `after`."""
     worker_host: str = "127.0.0.1"
@@ -126,58 +126,58 @@ class Settings(BaseSettings):
     worker_port: int = Field(default=6066, ge=1, le=65535)
     """The port at which a worker serves `/health` and `/metrics`."""
     jwt_key: SecretStr | None = None
-    """The key that tokens of an identity provider are checked by: a secret of at least 32 bytes, or a public key (PEM).
-    Their claim `recallog` has a grant: `{"spaces": ["acme/*"], "agent": "baker", "verbs": ["read"]}`."""
+    """The key with which tokens of an identity provider are checked: a secret of at least 32 bytes, or a public key
+    (PEM). Their claim `recallog` has a grant: `{"spaces": ["acme/*"], "agent": "baker", "verbs": ["read"]}`."""
     jwt_algorithm: Literal["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "EdDSA"] = "HS256"
     """The algorithm of these tokens; others are refused."""
     jwt_audience: str | None = None
-    """The audience (`aud`) that these tokens must name; without it, they must name none."""
+    """The audience (`aud`) that these tokens must name. If it is not set, they must not name one."""
     jwt_issuer: str | None = None
     """The issuer (`iss`) that these tokens must name. Default: any."""
     telemetry: bool = False
-    """Whether operations, and the fold of what they wrote on a cluster, have OpenTelemetry spans. Needs the extra
-    `telemetry`. Where spans go is set by the program, or by the variables `OTEL_…`."""
+    """Whether operations have OpenTelemetry spans, and on a cluster also the fold of the events that they wrote. Needs
+    the extra `telemetry`. Where spans go is set by the program, or by the variables `OTEL_…`."""
     scrub: str = ""
-    """What is replaced in the payloads of events before they are stored: `secrets`, `emails`, `phones` and `cards`,
-    separated by commas. The text then says `[SECRET]`, `[EMAIL]`, `[PHONE]` or `[CARD]`. Default: nothing."""
+    """The data that is replaced in the payloads of events before they are stored: `secrets`, `emails`, `phones` and
+    `cards`, separated by commas. The text then says `[SECRET]`, `[EMAIL]`, `[PHONE]` or `[CARD]`. Default: nothing."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
     """How many triggers a process answers at the same time with reactors that call a model: a worker
     with all its reactors together, any other process with each reactor."""
     reactor_models_per_second: float | None = Field(default=None, gt=0)
-    """How many triggers a second a process gives to reactors that do not follow a rule alone, such as those that ask a
+    """How many triggers per second a process gives to reactors that do not just apply a rule, such as those that call a
     model; a fraction is allowed. Default: no limit."""
     reactor_deadline_seconds: float = Field(default=limits.REACTION_SECONDS, gt=0)
     """How long a reactor may take for an answer, with all repeats. Then the trigger is closed as failed."""
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
-    """How long to wait for a lock that another process holds. A question waits for one no longer than
-    `deadline_seconds`, if that is less: it then folds in memory what the views lack."""
+    """How long to wait for a lock that another process holds. A query waits at most `deadline_seconds`, if that is
+    less. It then folds in memory the records that the views lack."""
     create_ledger: bool = True
-    """Whether a topic that does not exist is created. Off, a process whose topic is missing reports that: for clusters
-    whose topics are created by their operators. A worker never creates a topic again that it has used."""
+    """Whether a topic that does not exist is created. If it is off, a process reports a missing topic: for clusters
+    whose operators create the topics. A worker never creates a topic again that it has used."""
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
     """How many of the newest events the views retain: of each agent, and of the shared events of each space. Salience
     scores at most this many. All processes of one folder need the same value; a higher one rebuilds the views."""
     snapshot_records: int = Field(default=limits.SNAPSHOT_RECORDS, ge=0)
-    """After how many records of a space a query of the past (`as_of`) saves a snapshot of it in the file of the views,
-    so that later queries fold few records. Fewer make them faster, and the file larger. 0: no snapshots. A cluster has
-    none."""
+    """The number of records of a space after which a query of the past (`as_of`) saves a snapshot of it in the file of
+    the views, so that later queries fold few records. A lower number makes these queries faster, and the file larger. 0
+    means no snapshots. A cluster does not have snapshots."""
     count_accesses: bool = True
-    """Whether queries count the entries that they show (`memory.accessed`). Off, they leave no trace: for debugging and
-    evaluation."""
+    """Whether queries count the entries that they show (`memory.accessed`). If it is off, queries leave no trace: for
+    debugging and evaluation."""
     model: str | None = None
     """The chat model that reflects, extracts facts, summarises and answers: the URL of an endpoint for OpenAI's chat
     completions and the model's name, `https://host/v1#name`. With it, texts that agents have seen, said and kept leave
-    this machine. Its option `timeout_seconds` (30) is the limit of a request: `https://host/v1?timeout_seconds=60#name`.
-    Default: rules answer, offline."""
+    this machine. Its option `timeout_seconds` (30) is the limit of a request:
+    `https://host/v1?timeout_seconds=60#name`. By default, rules answer, offline."""
     model_api_key: SecretStr | None = None
-    """The API key of that model. It is sent to no other host: the key of another one is in the environment variable
-    that the option `api_key_variable` of its URL names."""
+    """The API key of that model. It is not sent to any other host: the key for another host is in the environment
+    variable that the option `api_key_variable` of its URL names."""
     model_reflect: str | None = None
     """The model that answers due reflections, if it is not that of `model`: a URL with a name, or `off` for the rule
     that quotes events."""
     model_extract: str | None = None
-    """The model that draws facts from texts, if it is not that of `model`: a URL with a name, or `off` for the rule for
-    English and Chinese."""
+    """The model that extracts facts from texts, if it is not that of `model`: a URL with a name, or `off` for the rule
+    for English and Chinese."""
     model_summarize: str | None = None
     """The model that summarises the beginning of long conversations, if it is not that of `model`: a URL with a name,
     or `off` for the rule that quotes messages."""

@@ -1,4 +1,4 @@
-"""The answers of operations, and the base classes that a view of a memory model of your own extends."""
+"""The answers of operations, and the base classes for views of custom memory models."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

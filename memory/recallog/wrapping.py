@@ -10,13 +10,13 @@ Client = TypeVar("Client")
 
 
 def wrap(client: Client, **options: Any) -> Client:
-    """A copy of a client of OpenAI or Anthropic that remembers what is said and recalls it.
+    """A copy of a client of OpenAI or Anthropic that stores the messages of its conversations and recalls them.
 
     ```python
     client = recallog.wrap(OpenAI(), space="home", agent="assistant")
     ```
 
-    The package recallog-wrap does so, and describes the options. Raises `SettingsError` without it.
+    The package recallog-wrap implements it, and describes the options. Raises `SettingsError` without it.
     """
     wrapped = plugins.load(plugins.WRAPPERS, "clients")
     if wrapped is None:

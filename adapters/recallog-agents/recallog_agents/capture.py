@@ -1,7 +1,8 @@
-"""Writes to the ledger what hooks left in the spool: the transcripts of sessions, by the readers of `recallog ingest`.
+"""Writes the transcripts of sessions to the ledger, which hooks noted in the spool, by the readers of `recallog
+ingest`.
 
-The events therefore have the ids that an ingest of the same files gives them, whichever comes first. A transcript is
-read again if it has grown since, with or without a hook: an agent may write its last words after its last hook.
+Therefore the events have the same ids as after an ingest of the same files, whichever comes first. A transcript is read
+again if it has grown since, with or without a hook: an agent may write its last words after its last hook.
 """
 
 import asyncio
@@ -22,15 +23,15 @@ from recallog_service.ingest import SHARED, ingest, share_space
 from recallog_service.input_files import input_files
 
 EVERYWHERE = "everywhere"
-"""The space of what holds across projects."""
+"""The space of entries that apply to all projects."""
 
 _SHARED_TOO = frozenset({"memory.retained", "experience.recorded"})
-"""What agents keep by the tools of MCP."""
+"""The kinds of events that agents write by the tools of MCP."""
 _SHARING = "recallog-agents/shared"
 _WAIT_SECONDS = 7 * 24 * 3600.0
-"""How long a session waits for a transcript that is not there."""
+"""How long a session waits for a transcript that does not exist yet."""
 _KNOWN_MAX = 500
-"""Transcripts whose size is known: they are looked at again."""
+"""The number of transcripts whose sizes are kept, so that they are checked again."""
 _SHARE = 0.1
 """The share of the time that reading a transcript at tool uses may take."""
 _BATCH = 500
@@ -38,7 +39,7 @@ _FOR_ALL = re.compile(
     r"\s*remember[ ,]+(?:everywhere|(?:in|for|across) all (?:my |our )?projects)\b[\s:,-]*(?:that\s+)?(?P<text>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a user says for all projects."""
+"""Words with which a user states something for all projects."""
 
 
 class Capture:
@@ -49,23 +50,23 @@ class Capture:
         self._home = home
         self._state = Path(spool.place(str(home), "read.json"))
         self._sizes: dict[str, int] = _sizes_in(self._state)
-        """Of each transcript, its size when it was read."""
+        """By transcript: its size when it was read."""
         self._rests: dict[str, float] = {}
-        """Until when a transcript is not read at tool uses."""
+        """By transcript: the time until which it is not read at tool uses."""
         self._shared: set[str] = set()
         self.is_stuck = False
-        """Whether the last drain could not go on."""
+        """Whether the last drain had to stop."""
         self.spaces: dict[str, str] = {}
         """The spaces of transcripts that were read."""
 
     async def drain(self) -> bool:
-        """Read what waits; whether something was added."""
+        """Read the records that wait. Returns whether something was added."""
         before = dict(self._sizes)
         added = self.is_stuck = False
         for path, record in spool.claim(str(self._home)).items():
             try:
                 added |= await self._read_record(path, record)
-            except InvalidEvent as error:  # another program's file
+            except InvalidEvent as error:  # a file of another program
                 spool.log(str(self._home), f"not captured: {record['transcripts']}: {error}")
                 spool.done(path)
             except (RecallogError, OSError) as error:  # it stays in the spool, and others would fail too
@@ -84,7 +85,7 @@ class Capture:
         return added
 
     async def _read_record(self, path: str, record: dict[str, Any]) -> bool:
-        """Read the transcripts of a record, and take it out of the spool, unless it has to wait."""
+        """Read the transcripts of a record, and remove it from the spool, unless it has to wait."""
         added, waits = False, False
         for transcript in _chosen(record["transcripts"]) or _rollouts(record):
             size = _size(transcript)
@@ -121,7 +122,7 @@ class Capture:
         return result.added > 0
 
     async def _share(self, space: str) -> None:
-        """Let the agents of a space see each other's work, unless its user has changed that."""
+        """Let the agents of a space see each other's work, unless the user has changed that setting."""
         if space in self._shared:
             return
         with suppress(IdConflict):
@@ -129,7 +130,7 @@ class Capture:
         self._shared.add(space)
 
     async def _retain_for_all(self, items: list[Item]) -> None:
-        """Keep what a user said for all projects as an entry of the space `everywhere`."""
+        """Keep statements of a user for all projects as entries of the space `everywhere`."""
         for item in items:
             event = item.event
             said = event and event.kind == "user.injected" and _FOR_ALL.fullmatch(str(event.payload.get("text")))
@@ -148,7 +149,7 @@ class Capture:
 
 
 def _items(transcript: str) -> tuple[int, list[Item], str]:
-    """The size of a transcript, its items, and what their numbers count."""
+    """The size of a transcript, its items, and the name of what their numbers count."""
     size = Path(transcript).stat().st_size
     (file,) = input_files([transcript]).files
     reading = file.format.read(file.source(), Options())
@@ -156,7 +157,7 @@ def _items(transcript: str) -> tuple[int, list[Item], str]:
 
 
 def _chosen(transcripts: list[str]) -> list[str]:
-    """The transcripts to read: one that hooks keep only if the agent's own cannot be read."""
+    """The transcripts to read. One that hooks keep is read only if the agent's own cannot be read."""
     own = [each for each in transcripts if f"/{spool.FOLDER}/{spool.TRANSCRIPTS}/" in each.replace(os.sep, "/")]
     others = [each for each in transcripts if each not in own]
     readable = [each for each in others if _size(each) is None or _is_recognised(each)]
@@ -164,7 +165,7 @@ def _chosen(transcripts: list[str]) -> list[str]:
 
 
 def _rollouts(record: dict[str, Any]) -> list[str]:
-    """The rollouts of a session of Codex whose event names none, as that of `notify` does."""
+    """The rollouts of a session of Codex whose event does not name one, such as the event of `notify`."""
     if record.get("agent") != "codex" or not record.get("session"):
         return []
     sessions = Path(located("~/.codex/sessions"))

@@ -1,4 +1,4 @@
-"""The MCP clients whose files are known: where each has its servers, and how it writes one.
+"""The MCP clients whose files are known: the places of their servers, and the forms of a server.
 
 A client's methods change the text of its file. They raise `ValueError` for a text that is not in the client's format.
 """
@@ -14,22 +14,22 @@ from typing import Any
 from recallog_agents import jsonc
 
 KEY = "RECALLOG_KEY"
-"""The variable from which a client takes the key of a server over HTTP: no file has the key."""
+"""The variable from which a client takes the key of a server over HTTP, so that no file contains the key."""
 ENVIRONMENT = "RECALLOG_"
-"""How the names of our variables begin. Others in the environment of a server are the user's."""
+"""The prefix of our variables. Other variables in the environment of a server belong to the user."""
 
 _INPUT = "recallog-key"
 _COMMANDS = frozenset({"recallog", "recallog_service"})
-"""What starts a server: the command, or its module by `python -m`."""
+"""Words that start a server: the command, or its module with `python -m`."""
 _VARIABLES = ("env", "environment")
-"""Where clients have the environment of a server."""
+"""The fields in which clients have the environment of a server."""
 Entry = Mapping[str, Any]
-"""A server as a client writes it."""
+"""A server in the form of a client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that a client is to use: a command that it starts, or an address."""
+    """A server for a client: a command that the client starts, or an address."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -44,13 +44,13 @@ class Client(ABC):
     name: str
     title: str
     next: str
-    """What its user does next."""
+    """What the user has to do next."""
     of_user: str
     """Its file for all projects, in the folder of the user."""
     of_project: str
-    """Its file for one project, in the folder of that."""
+    """Its file for one project, in the folder of the project."""
     project: str = "."
-    """How its configuration says the folder of the project that is open."""
+    """The reference to the folder of the open project in its configuration."""
 
     def file(self, *, here: bool) -> Path:
         """Its file for all projects, or for the project in the working directory."""
@@ -58,7 +58,7 @@ class Client(ABC):
 
     @abstractmethod
     def entry(self, server: Server) -> Entry:
-        """How it writes a server."""
+        """A server in the form of this client."""
 
     @abstractmethod
     def servers(self, text: str) -> Mapping[str, Entry]:
@@ -66,23 +66,23 @@ class Client(ABC):
 
     @abstractmethod
     def insert(self, text: str, name: str, entry: Entry) -> str:
-        """The text with a server that it does not have."""
+        """The text with a server added that it does not have."""
 
     @abstractmethod
     def update(self, text: str, name: str, entry: Entry) -> str:
-        """The text with other fields of a server that it has. What the user added to the server stays."""
+        """The text with other fields of a server that it has. Additions of the user to the server are kept."""
 
     @abstractmethod
     def remove(self, text: str, name: str, earlier: str = "") -> str:
-        """The text without a server. A list that is empty then stays if an `earlier` text has it."""
+        """The text without a server. If a list is then empty, it is kept if an `earlier` text has it."""
 
     @abstractmethod
     def rest(self, text: str, name: str) -> object:
-        """All that a text says except for a server: an edit must not change it."""
+        """Everything in a text except a server. An edit must not change it."""
 
 
 def located(path: str) -> str:
-    """A path of the user's folder, in which a variable moves the folder of a client: Codex' is `$CODEX_HOME`."""
+    """A path in the user's folder. Variables can move the folder of a client: for Codex, `$CODEX_HOME`."""
     for variable, start, moved in _MOVED:
         if path.startswith(start) and os.environ.get(variable):
             return os.environ[variable] + moved + path.removeprefix(start)
@@ -95,11 +95,11 @@ _MOVED = (
     ("CODEX_HOME", "~/.codex/", "/"),
     ("XDG_CONFIG_HOME", "~/.config/", "/"),
 )
-"""Variables, what they replace, and what comes after their values."""
+"""Variables, the paths that they replace, and the rest of the paths after their values."""
 
 
 def is_ours(entry: object) -> bool:
-    """Whether a server is one of Recallog, also if its user has changed it since, or wrote it by hand."""
+    """Whether a server belongs to Recallog, even if the user has changed it since, or wrote it by hand."""
     if not isinstance(entry, dict):
         return False
     if "url" in entry or "httpUrl" in entry:
@@ -115,7 +115,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _updated(present: Entry, entry: Entry) -> Entry:
-    """The entry with what the user has added to the one that is there: fields, variables and headers."""
+    """The entry, with the user's additions to the present one: fields, variables and headers."""
     own = {"type", "command", "args", *_VARIABLES, "url", "httpUrl", "headers", "bearer_token_env_var"}
     found = {name: value for name, value in present.items() if name in entry or name not in own} | dict(entry)
     for place in _VARIABLES:
@@ -134,9 +134,9 @@ class _JsonClient(Client):
     """A client with JSON files."""
 
     container: str = "mcpServers"
-    """The member that has the servers."""
+    """The member that contains the servers."""
     key: str = ""
-    """How its file refers to the key."""
+    """The reference to the key in its file."""
     typed: tuple[str, ...] = ("stdio", "http")
     """The types that its entries name."""
     address: str = "url"
@@ -192,14 +192,14 @@ class _JsonClient(Client):
         return f"${{input:{_INPUT}}}" in str(entry.get("headers"))
 
     def _with_input(self, text: str) -> str:
-        """The text with the question for the key, which VS Code asks once and keeps."""
+        """The text with the input for the key, which VS Code requests once and stores."""
         if any(_is_our_input(each) for each in _inputs(_object(text).value)):
             return text
         asked = {"type": "promptString", "id": _INPUT, "description": "Key of Recallog", "password": True}
         return jsonc.append(text, ["inputs"], asked)
 
     def _without_input(self, text: str) -> str:
-        """The text without that question, unless a server needs it."""
+        """The text without that input, unless a server needs it."""
         inputs = _inputs(_object(text).value)
         found = [number for number, each in enumerate(inputs) if _is_our_input(each)]
         if not found or f"${{input:{_INPUT}}}" in text:
@@ -264,7 +264,7 @@ class _Codex(Client):
         if isinstance(document.get(_SERVERS), InlineTable):
             document[_SERVERS][name] = _inline(entry)
             return str(document.as_string())
-        # A table at the end fits every other way of writing the servers.
+        # A table at the end is valid with any other form of the servers.
         before = text if not text or text.endswith("\n") else f"{text}\n"
         blank = "\n" if before.strip() else ""
         return f"{before}{blank}[{_SERVERS}.{name}]\n{_table(entry).as_string()}"
@@ -318,7 +318,7 @@ def _table(entry: Entry) -> Any:
 
 
 def _inline(entry: Entry) -> Any:
-    """The same in one line."""
+    """The same table in one line."""
     import tomlkit
 
     table = tomlkit.inline_table()
@@ -388,4 +388,4 @@ CLIENTS: Mapping[str, Client] = {
         ),
     )
 }
-"""By name."""
+"""The clients by name."""

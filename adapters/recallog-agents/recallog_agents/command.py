@@ -71,7 +71,7 @@ HomeOfSpace = Annotated[
 
 _HOME = "RECALLOG_HOME"
 _SCRUB, _SCRUBBED = "RECALLOG_SCRUB", "secrets,emails,phones,cards"
-"""What is taken out of texts, unless the environment says something else."""
+"""The data that is replaced in texts, unless the environment has another value."""
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -202,12 +202,13 @@ def uninstall_command(
 
 
 def _home(home: Path | None, space: str | None = None) -> Path:
-    """The folder of the memory: that of all projects, or for a space by its name that of other commands."""
+    """The folder of the memory: the folder for all projects or, for a space that is named, the folder of other
+    commands."""
     return (home or (Path() if space else Path.home()) / ".recallog").absolute()
 
 
 def _parts(client: Client | None, only: Only | None, here: bool, file: Path | None) -> list[tuple[Path, list[Only]]]:
-    """The files of an agent, each with what it has of an installation. Raises `InvalidArgument`."""
+    """The files of an agent, each with the parts of an installation that it holds. Raises `InvalidArgument`."""
     if client is None:
         return []
     if file is not None and only is None:
@@ -260,7 +261,7 @@ def _print_configuration(server: Server | None, as_json: bool) -> None:
 def _apply(
     changes: Sequence[Change], client: Client, name: str, yes: bool, dry_run: bool, as_json: bool, *, done: str
 ) -> bool:
-    """Show the changes, ask, and write them; whether the files are as requested."""
+    """Show the changes, ask, and write them. Returns whether the files are as requested."""
     needed = [change for change in changes if change.is_needed]
     if not as_json:
         for change in needed:
@@ -323,7 +324,7 @@ def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
 def _refuse_a_file(changed: Sequence[Path] | None) -> None:
     """Refuse to print into a file that the command changes; if it changes none, into any file.
 
-    The shell has emptied it before the command began, with the servers in it.
+    The shell has emptied the file, and the servers in it, before the command began.
     """
     with suppress(OSError, ValueError, AttributeError):
         printed = os.fstat(sys.stdout.fileno())
@@ -380,7 +381,7 @@ def _server(
 
 
 def _environment() -> dict[str, str]:
-    """The settings of this environment that a server and hooks get, without the keys."""
+    """The settings of this environment that a server and hooks get, without keys."""
     return {_SCRUB: _SCRUBBED} | {
         name: value
         for name, value in sorted(os.environ.items())
@@ -389,7 +390,7 @@ def _environment() -> dict[str, str]:
 
 
 def _command(name: str) -> str:
-    """The path of an installed command: agents start it without this shell's PATH."""
+    """The path of an installed command, since agents start it without the PATH of this shell."""
     beside = Path(sys.executable).with_name(name + (".exe" if os.name == "nt" else ""))
     return str(beside) if beside.exists() else shutil.which(name) or name
 
@@ -405,7 +406,7 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
         return []
 
     async def unknown_in(memory: Any) -> tuple[str | None, bool]:
-        """What is unknown, and whether that is the space."""
+        """The name that is unknown, and whether it is the space."""
         unknown = await unknown_names.unknown_name(memory, {"space": space, "agent": agent})
         is_space = unknown is not None and not (await memory.agents(space)).known and bool(await memory.spaces())
         return unknown, is_space
@@ -429,7 +430,7 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
 
 
 def _warn(server: Server) -> None:
-    """Say what may keep the client from using the server, or others from reading its file."""
+    """Warn about reasons why the client may not be able to use the server, or why others may read its file."""
     if server.url is None and importlib.util.find_spec("mcp") is None:
         terminal.note(
             f"the client cannot start the server yet: {extras.missing(ModuleNotFoundError(name='mcp'), 'mcp')}"

@@ -1,4 +1,4 @@
-"""The events of coding agents at which a hook runs, and what is said at them.
+"""The events of coding agents at which a hook runs, and the messages in them.
 
 Standard library only: a hook imports it.
 """
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 START, PROMPT, TOOL, PART, END = "start", "prompt", "tool", "part", "end"
-"""What a hook does: recall at the start of a session and at a prompt; capture at a tool use, at the end of a part of
-the work (a turn, before a compaction), and at the end of a session."""
+"""The actions of a hook: recall at the start of a session and at a prompt; capture at a tool use, at the end of a part
+of the work (a turn, before a compaction), and at the end of a session."""
 
 EVENTS: Mapping[str, Mapping[str, str]] = {
     "claude-code": {
@@ -56,10 +56,10 @@ EVENTS: Mapping[str, Mapping[str, str]] = {
         "session.deleted": END,
     },
 }
-"""The events that are installed, by agent, in the order of a session. A hook ignores others."""
+"""The events that are installed, by agent, in the order of a session. A hook ignores other events."""
 
 WITH_TRANSCRIPTS = frozenset({"claude-code", "codex"})
-"""The agents whose transcripts have all that is said. Of others, hooks keep a transcript of their own."""
+"""The agents whose transcripts are complete. For others, hooks keep separate transcripts."""
 
 _SESSION = ("session_id", "conversation_id", "thread-id")
 _TEXT_CHARS_MAX = 200_000
@@ -70,14 +70,14 @@ def session_of(payload: Mapping[str, Any]) -> str:
 
 
 def folder_of(payload: Mapping[str, Any]) -> str:
-    """The folder of a session: Cursor names it as the first of its workspace."""
+    """The folder of a session. Cursor names it as the first one of its workspace."""
     roots = payload.get("workspace_roots")
     of_workspace = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
     return _first_text(payload, ("cwd",)) or of_workspace
 
 
 def messages_of(event: str, payload: Mapping[str, Any], now: str) -> list[dict[str, Any]]:
-    """What an event says, as messages of a transcript; empty if it says nothing."""
+    """The messages of an event in the form of a transcript; empty if it has none."""
     if payload.get("tool_name"):
         return _tool_use(payload, now)
     prompt = payload.get("prompt")

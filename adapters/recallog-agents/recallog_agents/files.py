@@ -1,4 +1,4 @@
-"""Changes of a client's file: computed, shown, and written in one step, with a backup of what was there before."""
+"""Changes of a client's file: computed, shown, and written in one step, with a backup of the former content."""
 
 import difflib
 import os
@@ -28,11 +28,11 @@ class Change:
     path: Path
     """The file as the user names it; it may be a symbolic link."""
     before: bytes | None
-    """None: there is no such file."""
+    """None if there is no such file."""
     after: bytes | None
-    """None: there should be no file."""
+    """None if the file must be removed."""
     restores: Path | None = None
-    """The backup that `after` is, which the change makes superfluous."""
+    """The backup from which `after` was read, which the change makes superfluous."""
 
     @property
     def is_needed(self) -> bool:
@@ -56,7 +56,7 @@ class Change:
         """Write the file, and return its backup; None if there was no file, or if an earlier backup is restored.
 
         The file has either content at any moment. A symbolic link stays one, and the file keeps its permissions.
-        Raises `RecallogError` as `check` does, or if the file cannot be written.
+        Raises the errors of `check`, and `RecallogError` if the file cannot be written.
         """
         self.check()
         target = Path(os.path.realpath(self.path))
@@ -76,26 +76,27 @@ class Change:
 
 
 class Part(ABC):
-    """What is put into a file: a server, or hooks."""
+    """A part of a file: a server, or hooks."""
 
     title: str
-    """The program whose file it is."""
+    """The program to which the file belongs."""
 
     @abstractmethod
     def found_in(self, text: str) -> "Part | None":
-        """This part as a text has it; None if it has none. Raises `RecallogError` for another program's."""
+        """This part in a text; None if the text does not have it. Raises `RecallogError` if it belongs to another
+        program."""
 
     @abstractmethod
     def put(self, text: str) -> str:
-        """The text with this part, in place of the one that it has."""
+        """The text with this part, which replaces the one that it has."""
 
     @abstractmethod
     def take(self, text: str, earlier: str) -> str:
-        """The text without this part. Lists that are empty then stay if an `earlier` text has them."""
+        """The text without this part. If lists are then empty, they are kept if an `earlier` text has them."""
 
     @abstractmethod
     def rest(self, text: str) -> object:
-        """All that a text says except for this part: an edit must not change it."""
+        """Everything in a text except this part. An edit must not change it."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def install(path: Path, parts: Sequence[Part]) -> Change:
 
 
 def uninstall(path: Path, parts: Sequence[Part]) -> Change:
-    """The change that takes parts out of a file. A file that has not changed otherwise is as it was before.
+    """The change that takes parts out of a file. A file without other changes is restored to its former content.
 
     Raises `RecallogError`.
     """
@@ -200,7 +201,7 @@ def uninstall(path: Path, parts: Sequence[Part]) -> Change:
 
 
 def _is_before(parts: Sequence[Part], earlier: bytes | None, present: bytes) -> bool:
-    """Whether a file had these bytes before the parts were put in, and nothing else has changed since."""
+    """Whether a file had these bytes before the parts were added, and nothing else has changed since."""
     with suppress(ValueError, RecallogError):  # it is not in the client's format, or has another server
         text = _text(earlier or b"")
         if any(part.found_in(text) is not None for part in parts):
@@ -212,7 +213,7 @@ def _is_before(parts: Sequence[Part], earlier: bytes | None, present: bytes) -> 
 
 
 def _is_new(backups: Sequence[Path], parts: Sequence[Part]) -> bool:
-    """Whether a file did not exist before parts were put into it: its oldest backup, if any, has them already."""
+    """Whether a file did not exist before parts were added: its oldest backup, if any, already has them."""
     with suppress(ValueError, RecallogError):
         text = _earlier_text(backups)
         return not backups or any(part.found_in(text) is not None for part in parts)
@@ -220,14 +221,14 @@ def _is_new(backups: Sequence[Path], parts: Sequence[Part]) -> bool:
 
 
 def _earlier_text(backups: Sequence[Path]) -> str:
-    """The text of the oldest backup, which a file had before anything was put into it; "" if there is none."""
+    """The text of the oldest backup, from before the first addition; "" if there is none."""
     with suppress(ValueError):
         return _text(_content(backups[-1]) or b"") if backups else ""
     return ""
 
 
 class _Reading:
-    """Says what to do about a file that is not in the format of its client."""
+    """Reports how to correct a file that is not in the format of its client."""
 
     def __init__(self, title: str, path: Path) -> None:
         self._title = title
@@ -247,7 +248,7 @@ class _Reading:
 
 
 def _check(part: Part, before: str, after: str) -> None:
-    """Raise `ValueError` if more than a part has changed: a file may be written in a way that is not foreseen."""
+    """Raise `ValueError` if more than a part has changed, since a file may have an unforeseen form."""
     if part.rest(before) != part.rest(after):
         raise ValueError("its form cannot be changed safely; change it by hand")
 
@@ -310,7 +311,7 @@ def _replace(target: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, temporary)
-            with suppress(OSError, AttributeError):  # another's file, which a group may write; or Windows
+            with suppress(OSError, AttributeError):  # a file of another user, which a group may write; or Windows
                 os.chown(temporary, target.stat().st_uid, target.stat().st_gid)
         else:
             Path(temporary).chmod(0o666 & ~_umask())
@@ -321,8 +322,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder that has nothing left in it, and its empty parents, except for the home and the working
-    directory."""
+    """Remove a folder that is empty, and its empty parents, except the home folder and the working directory."""
     with suppress(OSError):  # it is not empty
         while folder not in (Path.home(), Path.cwd()):
             folder.rmdir()

@@ -1,10 +1,11 @@
-"""`recallog-hook AGENT --home HOME`: what a coding agent runs at its events.
+"""`recallog-hook AGENT --home HOME`: the command that a coding agent runs at its events.
 
-The event is JSON on standard input, and the answer JSON on standard output. A hook leaves a note of what happened in
-the spool, asks the process of the memory what it recalls, starts that process if there is none, and never waits for it
-to start. It ends within a second and with exit code 0, whatever happens: a failure is one line in the log.
+The event is JSON on standard input, and the answer JSON on standard output. A hook leaves a note of the event in the
+spool, and asks the process of the memory for what it recalls. If there is no such process, it starts one without
+waiting for the start. A hook always ends within a second and with exit code 0; a failure is one line in the log.
 
-A process is started for each event, so that the imports are the cost: standard library only, and of it what is needed.
+A process is started for each event, and imports take most of its time. Therefore it imports only necessary modules of
+the standard library.
 """
 
 import json
@@ -19,7 +20,7 @@ from recallog_agents.events import END, EVENTS, PROMPT, START, WITH_TRANSCRIPTS,
 
 DEADLINE_SECONDS = 1.0
 _RECALL_SECONDS = 0.75
-"""Until when an answer is waited for, from the start of the process."""
+"""How long a hook waits for an answer, from the start of the process."""
 _LAST_SECONDS = 0.9
 """The time after which a hook ends, even if its work is not finished."""
 _START_SECONDS = 20.0
@@ -35,7 +36,7 @@ def main() -> None:
 
 
 def run(arguments: list[str], age: float = 0.0) -> None:
-    """Run a hook, and end the process, whose start took `age` seconds of the time of the hook."""
+    """Run a hook, and end the process. Its start took `age` seconds of the hook's time."""
     began = time.monotonic() - age
     os.umask(0o077)
     agent, home, given = _parsed(arguments)
@@ -51,7 +52,7 @@ def run(arguments: list[str], age: float = 0.0) -> None:
 
 
 def _parsed(arguments: list[str]) -> tuple[str, str, bytes | None]:
-    """The agent, the folder of the memory, and the event, where an agent appends that to the command."""
+    """The agent, the folder of the memory, and the event, if the agent appends it to the command."""
     agent, given = "", None
     home = os.environ.get("RECALLOG_HOME") or os.path.expanduser("~/.recallog")  # noqa: PTH111
     rest = iter(arguments)
@@ -66,7 +67,7 @@ def _parsed(arguments: list[str]) -> tuple[str, str, bytes | None]:
 
 
 def _age() -> float:
-    """How long this process has lived, where the system says so: on a busy machine its start is part of its time."""
+    """The age of this process, if the system reports it. On a busy machine, the start takes a part of its time."""
     try:
         with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
             started = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
@@ -76,9 +77,9 @@ def _age() -> float:
 
 
 def _end_in_time(home: str, agent: str, began: float) -> None:
-    """End the process when it has had its time: not that for which the system let it wait for a processor.
+    """End the process when its time is used up. Time in which it waited for a processor does not count.
 
-    A note is thus not lost where hundreds of hooks start at once.
+    Therefore notes are not lost if hundreds of hooks start at once.
     """
 
     def left() -> float:
@@ -97,7 +98,7 @@ def _end_in_time(home: str, agent: str, began: float) -> None:
             signal.setitimer(signal.ITIMER_REAL, left() + 0.01)
             return
         signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-        signal.setitimer(signal.ITIMER_REAL, 0.05)  # the log may be on the disk that is too slow
+        signal.setitimer(signal.ITIMER_REAL, 0.05)  # the log may be on the slow disk
         spool.log(home, f"{agent}: ended after {time.monotonic() - began:.1f} s: the input or the disk is too slow")
         os._exit(0)
 
@@ -106,7 +107,7 @@ def _end_in_time(home: str, agent: str, began: float) -> None:
 
 
 def _starved() -> float:
-    """For how many seconds this process was ready to run and did not, where the system says so."""
+    """The seconds in which this process was ready but did not run, if the system reports them."""
     try:
         with open("/proc/self/schedstat", "rb") as file:  # noqa: PTH123
             return int(file.read().split()[1]) / 1e9
@@ -115,7 +116,7 @@ def _starved() -> float:
 
 
 def _input() -> bytes:
-    """The event, up to the end of the input or of the JSON: an agent may leave its end open."""
+    """The event, up to the end of the input or of the JSON, since an agent may not close the input."""
     data = b""
     while chunk := os.read(0, 1024 * 1024):
         data += chunk
@@ -135,7 +136,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _answer(agent: str, home: str, data: bytes, began: float) -> str:
-    """The answer for the agent: JSON, or nothing."""
+    """The answer for the agent: JSON, or an empty text."""
     if agent not in EVENTS:
         raise ValueError(f"not a known agent; known are {', '.join(EVENTS)}")
     payload = json.loads(data)
@@ -160,7 +161,7 @@ def _answer(agent: str, home: str, data: bytes, began: float) -> str:
 def _capture(
     agent: str, home: str, event: str, action: str, payload: dict[str, Any], session: str, folder: str
 ) -> list[str]:
-    """Leave a note of what to read: the transcript of the agent, or one that hooks keep."""
+    """Leave a note of the transcript to read: that of the agent, or one that hooks keep."""
     own = [payload.get("transcript_path"), payload.get("agent_transcript_path")]
     transcripts = [os.path.expanduser(each) for each in own if isinstance(each, str) and each]  # noqa: PTH111
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() // 1_000_000 % 1_000:03d}Z"
@@ -177,7 +178,7 @@ def _capture(
 
 
 def _asked(home: str, request: dict[str, Any], began: float) -> dict[str, Any]:
-    """The answer of the process of the memory; "late" also if no process answers."""
+    """The answer of the process of the memory. It is "late" if no process answers, too."""
     import socket
 
     try:
@@ -205,7 +206,7 @@ def _received(connection: Any, began: float) -> dict[str, Any]:
 
 
 def _start(home: str) -> None:
-    """Start the process of the memory, unless somebody has just done so."""
+    """Start the process of the memory, unless another hook has just started it."""
     marker = spool.place(home, spool.STARTING)
     os.makedirs(spool.place(home), 0o700, exist_ok=True)  # noqa: PTH103
     try:

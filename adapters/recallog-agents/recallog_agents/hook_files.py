@@ -1,4 +1,4 @@
-"""The hooks of coding agents in their files: how each writes them, put in and taken out.
+"""The hooks of coding agents in their files: the form of each agent, and how hooks are added and removed.
 
 Methods raise `ValueError` for a text that is not in the agent's format.
 """
@@ -18,12 +18,12 @@ from recallog_agents.events import EVENTS, TOOL
 
 _OURS = re.compile(r"recallog-hook|recallog_agents\.hook|recallog['\"]? hook ")
 _SECONDS = 5
-"""When an agent ends a hook that does not end by itself."""
+"""The time after which an agent ends a hook that does not end by itself."""
 
 
 @dataclass(frozen=True)
 class HookFile(ABC):
-    """The file of an agent that has its hooks."""
+    """The file with the hooks of an agent."""
 
     agent: str
     of_user: str
@@ -39,19 +39,19 @@ class HookFile(ABC):
 
     @abstractmethod
     def put(self, text: str, hooks: Any) -> str:
-        """The text with our hooks, which replace older ones of ours."""
+        """The text with our hooks, which replace older versions."""
 
     @abstractmethod
     def take(self, text: str, earlier: str = "") -> str:
-        """The text without our hooks. Lists that are empty then stay if an `earlier` text has them."""
+        """The text without our hooks. If lists are then empty, they are kept if an `earlier` text has them."""
 
     @abstractmethod
     def rest(self, text: str) -> object:
-        """All that a text says except for our hooks."""
+        """Everything in a text except our hooks."""
 
     @abstractmethod
     def hooks(self, command: list[str], quoted: str) -> Any:
-        """Our hooks as this file has them: of the words of a command, and the same for a shell."""
+        """Our hooks in the form of this file, from the words of a command, and the same command for a shell."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class JsonHooks(HookFile):
 
     is_grouped: bool = True
     fields: tuple[tuple[str, Any], ...] = (("timeout", _SECONDS),)
-    """What a hook has besides its command."""
+    """The fields of a hook besides its command."""
     version: int | None = None
-    """What a new file has as its version."""
+    """The version of a new file."""
 
     def hooks(self, command: list[str], quoted: str) -> Mapping[str, list[Any]]:
         hook = ({"type": "command"} if self.is_grouped else {}) | {"command": quoted} | dict(self.fields)
@@ -77,7 +77,7 @@ class JsonHooks(HookFile):
         return {event: entries for event, entries in found.items() if entries}
 
     def _entries(self, text: str) -> Mapping[str, list[Any]]:
-        """The entries that have hooks of ours, maybe beside others."""
+        """The entries that contain our hooks, possibly beside others."""
         return {event: list(filter(self._has_ours, entries)) for event, entries in _events(text).items()}
 
     def _only_ours(self, entry: Any) -> Any:
@@ -98,7 +98,7 @@ class JsonHooks(HookFile):
         return text
 
     def _with(self, text: str, event: str, entry: Any) -> str:
-        """The text with an entry, in the place of ours if there is one."""
+        """The text with an entry, which replaces ours if there is one."""
         for number, present in enumerate(_events(text).get(event, ())):
             if self._has_ours(present):
                 return jsonc.put(text, ["hooks", event, number], entry)
@@ -223,4 +223,4 @@ HOOKS: Mapping[str, HookFile] = {
         Plugin("opencode", "~/.config/opencode/plugins/recallog.js", ".opencode/plugins/recallog.js"),
     )
 }
-"""By agent."""
+"""The hook files by agent."""

@@ -1,8 +1,8 @@
-"""Changes of JSON files with comments: members are put in, replaced or taken out, and every other byte stays.
+"""Changes of JSON files with comments: members are added, replaced or removed, and all other bytes are kept.
 
-A library that loads and dumps would lose comments, indentation and line ends. Here a file is scanned for the places of
-its values, and a change edits the text between them. Comments and commas at the end of a list are allowed, as in VS
-Code; a file in strict JSON stays strict JSON.
+A library that loads and dumps would lose comments, indentation and line ends. This module finds the places of the
+values in a file, and edits the text between them. Comments and commas at the end of a list are allowed, as in VS Code.
+A file in strict JSON stays strict JSON.
 """
 
 import json
@@ -41,7 +41,7 @@ class Item:
     """None for an element."""
     value: Value
     comma: int | None
-    """Where the comma after it is; None if there is none."""
+    """The place of the comma after it; None if there is none."""
 
     @property
     def end(self) -> int:
@@ -49,7 +49,7 @@ class Item:
 
 
 def parse(text: str) -> Value:
-    """The value of a text and its places. Raises `ValueError` with line and column."""
+    """The value of a text with its places. Raises `ValueError` with line and column."""
     value = _value(text, _skipped(text, 0), 0)
     end = _skipped(text, value.end)
     if end < len(text):
@@ -69,7 +69,7 @@ def at(value: Value, path: Path) -> Value | None:
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """The text with `value` as the member at `path`. Objects on the way that are missing are put in."""
+    """The text with `value` as the member at `path`. Missing objects on the way are added."""
     root = parse(text)
     for depth in range(len(path)):
         parent = at(root, path[:depth])
@@ -86,7 +86,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def append(text: str, path: Path, value: Any) -> str:
-    """The text with one element more in the array at `path`, which is put in if it is missing."""
+    """The text with an element appended to the array at `path`, which is added if it is missing."""
     root = parse(text)
     array = at(root, path)
     return put(text, path, [value]) if array is None else _with_item(text, root, array, "", value)
@@ -103,7 +103,7 @@ def remove(text: str, path: Path, index: int | None = None) -> str:
 
 
 def _with_item(text: str, root: Value, parent: Value, lead: str, value: Any) -> str:
-    """The text with one item more at the end of an object or an array."""
+    """The text with an item appended to an object or an array."""
     one_line = _is_on_one_line(text, parent) and bool(parent.items or (root.items and _is_on_one_line(text, root)))
     newline = "\r\n" if "\r\n" in text else "\n"
     own = _indent_of_line(text, parent.start)
@@ -127,7 +127,7 @@ def _with_item(text: str, root: Value, parent: Value, lead: str, value: Any) -> 
 
 
 def _end_of_line(text: str, index: int) -> int:
-    """The end of the line, if only a comment is left of it; else `index`."""
+    """The end of the line, if only a comment follows on it; else `index`."""
     rest = _REST_OF_LINE.match(text, index)
     end = index if rest is None else rest.end()
     return end if text[end : end + 1] in ("", "\n", "\r") else index
@@ -145,7 +145,7 @@ def _without_item(text: str, parent: Value, number: int) -> str:
         spaces = len(text[end:]) - len(text[end:].lstrip(" \t")) if item.comma is not None else 0
         gone.append((item.start if item.comma is not None else len(before), end + spaces))
     elif after.strip() or text[end + len(after) : end + len(after) + 1] not in ("\n", "\r"):
-        gone.append((item.start, end))  # something else is on its last line, for example a comment
+        gone.append((item.start, end))  # its last line contains something else, for example a comment
     else:
         gone.append((len(before.removesuffix("\n").removesuffix("\r")), end + len(after)))
     inside, index = "", parent.start + 1
@@ -164,7 +164,7 @@ def _written(text: str, root: Value, value: Any, indent: str, one_line: bool) ->
 
 
 def _unit(text: str, root: Value) -> str:
-    """What the text indents each level by."""
+    """The text that indents each level."""
     indent = _indent_of_line(text, root.items[0].start) if root.items and not _is_on_one_line(text, root) else ""
     return indent or _DEFAULT_INDENT
 
@@ -216,7 +216,7 @@ def _container(text: str, start: int, depth: int) -> Value:
 
 
 def _name(text: str, index: int) -> tuple[str, int]:
-    """The name of a member, and where its value begins."""
+    """The name of a member, and the place where its value begins."""
     if text[index : index + 1] != '"':
         raise _problem(text, index, "a name in double quotes")
     try:

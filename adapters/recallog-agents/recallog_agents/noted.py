@@ -1,5 +1,5 @@
-"""Which files of agents have hooks on a memory, and with which settings: agents run hooks in an environment of their
-own."""
+"""The files of agents that have hooks for a memory, and their settings, since agents run hooks in another
+environment."""
 
 import json
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from recallog_agents import spool
 
 
 def install(home: Path, file: Path, environment: Mapping[str, str]) -> None:
-    """Note a file with hooks, and the settings for all of them."""
+    """Note a file with hooks, and the settings of all hooks."""
     _write(home, {*files(home), str(file.absolute())}, environment)
 
 
 def uninstall(home: Path, file: Path) -> None:
-    """Forget a file; with the last one, the settings. The process that serves the hooks then ends."""
+    """Remove the note of a file, and with the last file the settings. The process that serves the hooks then ends."""
     left = files(home) - {str(file.absolute())}
     if left:
         _write(home, left, environment(home))
     else:
         _file(home).unlink(missing_ok=True)
-        with suppress(OSError):  # there is a memory, or something of hooks that is not read yet
+        with suppress(OSError):  # there is a memory, or unread records of hooks
             for folder in (_file(home).parent, home):
                 folder.rmdir()
 

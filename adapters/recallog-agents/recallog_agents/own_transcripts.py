@@ -1,4 +1,4 @@
-"""Transcripts that hooks keep, of agents that have none: one message a line, with its agent, session and folder."""
+"""Transcripts that hooks keep for agents that have none: one message per line, with its agent, session and folder."""
 
 from collections.abc import Sequence
 from typing import Any

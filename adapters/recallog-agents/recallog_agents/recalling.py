@@ -1,4 +1,5 @@
-"""What a coding agent gets: at the start of a session where the work stopped, at a prompt what matches it."""
+"""The answers for a coding agent: at the start of a session the state of the work, at a prompt the matching
+memories."""
 
 import asyncio
 import json
@@ -26,7 +27,7 @@ _DONE = ("completed", "done", "cancelled", "deleted")
 
 
 async def at_prompt(memory: Memory, space: str, agent: str, session: str, prompt: str) -> str:
-    """What fits a prompt, of the project and of all projects, without what this session has said itself."""
+    """The memories that match a prompt, of the project and of all projects, without those from this session."""
     question = prompt.strip()[:_QUESTION_CHARS_MAX]
     if not question:
         return ""
@@ -44,7 +45,8 @@ async def at_prompt(memory: Memory, space: str, agent: str, session: str, prompt
 
 
 async def at_start(memory: Memory, space: str, agent: str, session: str, source: str) -> str:
-    """Where the work on the project stopped: the last session, tasks that it left open, and lessons."""
+    """The state in which the work on the project stopped: the last session, the tasks that it left open, and
+    lessons."""
     sessions = await memory.sessions(space, limit=_SESSIONS_READ)
     goes_on = source in ("resume", "compact")
     names = [each.name for each in sessions.items if goes_on or not _is_of(each.name, session)]
@@ -71,7 +73,8 @@ async def at_start(memory: Memory, space: str, agent: str, session: str, source:
 
 
 async def _lessons(memory: Memory, space: str, agent: str, topic: str) -> list[str]:
-    """The lessons that fit a topic; none if the index is slow, for example because it starts: the rest is not late."""
+    """The lessons that match a topic. Empty if the index is slow, for example because it starts, so that the rest is on
+    time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LESSONS_SECONDS):
             found = await memory.long_term.lessons(space, agent, topic, limit=_LESSONS)
@@ -80,7 +83,7 @@ async def _lessons(memory: Memory, space: str, agent: str, topic: str) -> list[s
 
 
 def open_tasks(payloads: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The tasks that the last list of an agent leaves open, by the tools of Claude Code, Codex and others."""
+    """The open tasks in the last list of an agent, by the tools of Claude Code, Codex and others."""
     tasks: dict[str, tuple[str, str]] = {}
     for payload in payloads:
         arguments = payload.get("arguments")
@@ -114,7 +117,7 @@ def _task(each: object) -> tuple[str, str]:
 
 
 def _is_of(name: str | None, session: str) -> bool:
-    """Whether a session is this one, or that of one of its subagents."""
+    """Whether a session is this one, or a session of one of its subagents."""
     return name is not None and bool(session) and (name == session or name.startswith(f"{session}/"))
 
 
@@ -129,7 +132,7 @@ def _one_line(text: str) -> str:
 
 
 def _text(sections: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """The sections that have lines, marked; "" if none has."""
+    """The sections that have lines, marked as memories; "" if none has."""
     lines: list[str] = []
     size = 0
     for title, found in sections:

@@ -1,7 +1,8 @@
 """`python -m recallog_agents.service HOME`: the process that serves the hooks of coding agents on one memory.
 
-A hook starts it. It reads into the ledger what hooks leave in the spool, and answers what the memory recalls, so that a
-hook need not open a memory. It ends when no hook has come for half an hour, or when the last hooks are uninstalled.
+A hook starts it. It writes the records that hooks leave in the spool to the ledger, and answers with what the memory
+recalls, so that a hook need not open a memory. It ends when no hook has called for half an hour, or when the last hooks
+are uninstalled.
 """
 
 import asyncio
@@ -25,16 +26,17 @@ from recallog_service.formats import space_of_project
 
 IDLE_SECONDS = 1800.0
 _AT_ONCE_MAX = 8
-"""Questions that are answered at the same time. Further ones are answered with nothing: they would be late."""
+"""The number of queries that are answered at the same time. Further ones get an empty answer, since it would be
+late."""
 _ANSWER_SECONDS = 2.0
-"""How long an answer may take. The hook has gone by then; the index that was starting is warm."""
+"""How long an answer may take. The hook has ended by then, but the index is started for the next one."""
 _LATE_START_SECONDS = 0.4
-"""How long a prompt may take for what the start of its session has missed."""
+"""How long a prompt may wait for the answer that the start of its session has missed."""
 _REQUEST_BYTES_MAX = 1024 * 1024
 _LOOK_SECONDS = 2.0
-"""How often the process looks whether transcripts have grown."""
+"""How often the process checks whether transcripts have grown."""
 _RETRY_SECONDS = 10.0
-"""The same after a failure, for example while another program holds a lock."""
+"""The pause after a failure, for example while another program holds a lock."""
 _HEAD_BYTES = 256 * 1024
 
 _log = logging.getLogger("recallog.agents")
@@ -56,7 +58,7 @@ class Service:
         self._was_installed = bool(noted.files(home))
 
     async def run(self) -> None:
-        """Serve until nobody has come for `IDLE_SECONDS`, or the hooks are uninstalled."""
+        """Serve until no hook has called for `IDLE_SECONDS`, or the hooks are uninstalled."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REQUEST_BYTES_MAX)
         self._name_address(server.sockets[0].getsockname()[1])
         try:
@@ -76,7 +78,7 @@ class Service:
             server.close()
 
     def _is_unused(self) -> bool:
-        """Whether no hook has come for long, or the last ones were uninstalled, also those of other projects."""
+        """Whether no hook has called for long, or the last hooks of all projects were uninstalled."""
         installed = bool(noted.files(self._home))
         uninstalled = self._was_installed and not installed
         self._was_installed = installed
@@ -92,7 +94,7 @@ class Service:
         Path(spool.place(str(self._home), spool.STARTING)).unlink(missing_ok=True)
 
     def _is_named(self) -> bool:
-        """Whether hooks find this process. Not if the folder was deleted, or another process serves it."""
+        """Whether hooks find this process. They do not if the folder was deleted, or if another process serves it."""
         try:
             address = json.loads(Path(spool.place(str(self._home), spool.ADDRESS)).read_bytes())
             return bool(address["token"] == self._token)
@@ -104,7 +106,7 @@ class Service:
             await self._memory.start_index()
 
     async def _drain(self) -> bool:
-        """Read what hooks left; whether all of it could be read."""
+        """Read the records of hooks. Returns whether all of them could be read."""
         try:
             if await self._capture.drain():
                 await self._memory.catch_up()
@@ -149,8 +151,8 @@ class Service:
             self._nudged.set()  # after the answer, so that it does not wait for the drain
 
     async def _recall(self, space: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The texts for a session. At a prompt, also where the work stopped, if the start of the session missed that;
-        the prompt does not wait for it."""
+        """The texts for a session. At a prompt, they include the state of the work if the start of the session missed
+        it. The prompt does not wait for it."""
         agent, session, source = (str(request[name]) for name in ("agent", "session", "source"))
         if request["action"] == START:
             return {"text": await recalling.at_start(self._memory, space, agent, session, source)}
@@ -161,7 +163,7 @@ class Service:
         return {"text": "\n".join(filter(None, (start, found))), "late": start is None}
 
     async def _late_start(self, space: str, agent: str, session: str, source: str) -> str | None:
-        """What the start of a session missed; None if it would be late again."""
+        """The answer that the start of a session missed; None if it would be late again."""
         if not source:
             return ""
         try:
@@ -171,7 +173,7 @@ class Service:
             return None
 
     def _space_of(self, request: dict[str, Any]) -> str | None:
-        """The space of the project of a session: that of the folder in which it began."""
+        """The space of the project of a session, by the folder in which the session began."""
         session = str(request["session"])
         for transcript in request["transcripts"]:
             if transcript in self._capture.spaces:
@@ -209,7 +211,7 @@ async def serve(home: Path) -> None:
 
 
 def main() -> None:
-    """Serve the folder that is named; return at once if another process does."""
+    """Serve the folder that the arguments name. Returns at once if another process serves it."""
     home = Path(sys.argv[1])
     os.umask(private_files.UMASK)
     os.environ.update(noted.environment(home))

@@ -1,8 +1,8 @@
-"""The folder `agents` of a memory: what hooks leave for the process that drains it, and how they find that process.
+"""The folder `agents` of a memory: the records that hooks leave for the process that drains it, and its address.
 
-A file of the spool says that a session has something to read. It is written beside its place and renamed, so that it is
-whole or not there; a session has one file, so that the spool is bounded by the number of sessions. Standard library
-only: a hook imports it.
+A file of the spool says that a session has something to read. It is written to another file and renamed, so that it is
+never incomplete. A session has one file, so that the spool is bounded by the number of sessions. The module uses only
+the standard library, because hooks import it.
 """
 
 import hashlib
@@ -15,9 +15,9 @@ from typing import Any
 FOLDER = "agents"
 SPOOL = "spool"
 TRANSCRIPTS = "transcripts"
-"""Transcripts that hooks write, of agents that have none."""
+"""Transcripts that hooks write for agents that have none."""
 STARTS = "starts"
-"""How sessions began that have not yet got where the work stopped."""
+"""Notes of how sessions began that have not received the state of the work yet."""
 ADDRESS, STARTING, LOCK = "service.json", "service.starting", "service.lock"
 INSTALLED = "installed.json"
 LOG = "hooks.log"
@@ -47,12 +47,12 @@ def append(home: str, agent: str, session: str, lines: list[dict[str, Any]]) -> 
 
 
 def keep_start(home: str, agent: str, session: str, source: str) -> None:
-    """Note that a session has not got where the work stopped: the answer was late, or no process was there."""
+    """Note that a session has not received the state of the work: the answer was late, or no process answered."""
     _write(_start_of(home, agent, session), source.encode(errors="replace"), os.O_CREAT | os.O_TRUNC)
 
 
 def take_start(home: str, agent: str, session: str) -> str:
-    """How a session began that missed it; "" for others. One hook alone gets it."""
+    """How a session began that missed the state of the work; "" for others. Only one hook gets it."""
     path = _start_of(home, agent, session)
     with suppress(FileNotFoundError):
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
@@ -69,7 +69,7 @@ def _start_of(home: str, agent: str, session: str) -> str:
 def claim(home: str) -> dict[str, dict[str, Any]]:
     """The records that wait, by the paths under which they stay until `done`; unreadable ones are deleted.
 
-    A claim renames the file, so that a record which a hook leaves meanwhile is another one.
+    A claim renames the file, so that a record which a hook leaves meanwhile is a separate one.
     """
     found: dict[str, dict[str, Any]] = {}
     for name in _names(place(home, SPOOL)):
@@ -93,7 +93,7 @@ def done(path: str) -> None:
 
 
 def log(home: str, message: str) -> None:
-    """One line in the log of hooks; nothing where that cannot be written."""
+    """Write one line to the log of hooks. Does nothing if the log cannot be written."""
     line = " ".join(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {message}".split())[:1_000] + "\n"
     path = place(home, LOG)
     with suppress(OSError):

@@ -1,7 +1,7 @@
 """The files of the memory tool: documents of an agent's workspace below `memories`.
 
-The code is asynchronous, and its memory may be either: a synchronous one answers at once, so that nothing ever waits
-(`finish`).
+The code is asynchronous, and its memory may be synchronous or asynchronous. A synchronous memory answers at once, so
+that the coroutines never wait (`finish`).
 """
 
 import posixpath
@@ -28,7 +28,7 @@ _WIDTH = len(str(LINES_MAX))
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that waits for nothing."""
+    """The result of a coroutine that does not wait."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -44,7 +44,7 @@ class _File(NamedTuple):
 
 
 class MemoryFiles:
-    """What the commands of the memory tool do, on the documents of one agent."""
+    """The commands of the memory tool, on the documents of one agent."""
 
     def __init__(self, memory: Any, space: str, agent: str) -> None:
         self._memory = memory
@@ -125,7 +125,7 @@ class MemoryFiles:
         if not found:
             raise ToolError(f"The path {old} does not exist")
         for name, file in found.items():
-            try:  # not `move`, which would replace a file that somebody has created meanwhile
+            try:  # not `move`, which would replace a file that was created meanwhile
                 await self._call("put", f"{target}{name.removeprefix(source)}", file.text, base=0)
                 await self._call("delete", name, base=file.version)
             except Conflict:
@@ -138,7 +138,7 @@ class MemoryFiles:
         return "All memory cleared"
 
     async def _change(self, path: str, changed: Callable[[str], str]) -> tuple[str, str]:
-        """Change the text of a file; the text before, and after."""
+        """Change the text of a file. Returns the text before and after the change."""
         key = _key_of(path)
         for _ in range(TRIES):
             file = await self._read(key)
@@ -155,7 +155,8 @@ class MemoryFiles:
         raise ToolError(f"{path} is being changed by others all the time; view it and try again")
 
     async def _check_free(self, key: str, message: str) -> None:
-        """Raise `ToolError` if there is a file or a folder, or if a file is where the path has a folder."""
+        """Raise `ToolError` if there is a file or a folder at the path, or if the path has a file in place of a
+        folder."""
         if await self._tree(key):
             raise ToolError(message)
         parts = key.split("/")
@@ -164,7 +165,7 @@ class MemoryFiles:
                 raise ToolError(f"/{'/'.join(parts[:end])} is a file, not a directory")
 
     async def _tree(self, key: str) -> Mapping[str, _File]:
-        """The file with a key, or those in the folder of this name."""
+        """The file with a key, or the files in the folder with this name."""
         file = await self._read(key)
         if file is not None:
             return {key: file}
@@ -175,7 +176,7 @@ class MemoryFiles:
         return None if item is None else _File(_text_of(item), item.version)
 
     async def _below(self, key: str) -> Mapping[str, str]:
-        """The texts of the files in a folder, and in folders in it, by their keys."""
+        """The texts of the files in a folder and its subfolders, by their keys."""
         found: dict[str, str] = {}
         cursor: str | None = None
         while True:
@@ -211,7 +212,7 @@ def _text_of(item: ItemView) -> str:
 
 
 def _places(text: str, part: str) -> list[int]:
-    """Where a text has a part; overlapping ones too."""
+    """The places at which a text contains a part, including overlapping ones."""
     if not part:
         return []
     places, at = [], text.find(part)
@@ -237,7 +238,7 @@ def _numbered(lines: Sequence[str], first: int) -> str:
 
 
 def _listed(path: str, sizes: Mapping[str, int]) -> str:
-    """A folder, two levels deep, without hidden names. The size of a folder is that of its files."""
+    """The listing of a folder, two levels deep, without hidden names. The size of a folder is that of its files."""
     shown: dict[str, int] = {}
     for name, size in sizes.items():
         parts = name.split("/")

@@ -1,4 +1,4 @@
-"""The memory tool `memory_20250818`: what Claude notes in files below /memories, as documents of an agent."""
+"""The memory tool `memory_20250818`: Claude's notes in files below /memories, as documents of an agent."""
 
 from typing import TypeAlias
 
@@ -58,7 +58,7 @@ class RecallogMemoryTool(BetaAbstractMemoryTool):
         return finish(self._files.insert(command.path, command.insert_line, command.insert_text))
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a folder with all in it."""
+        """Delete a file, or a folder with its contents."""
         return finish(self._files.delete(command.path))
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
@@ -108,7 +108,7 @@ class AsyncRecallogMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._files.insert(command.path, command.insert_line, command.insert_text)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a folder with all in it."""
+        """Delete a file, or a folder with its contents."""
         return await self._files.delete(command.path)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:

@@ -1,4 +1,4 @@
-"""The memory tool: what it answers is what the tool with local files of Anthropic's client answers."""
+"""The memory tool gives the same answers as the tool with local files of Anthropic's client."""
 
 import asyncio
 import re
@@ -48,7 +48,7 @@ def answer(tool: Any, command: str, **fields: Any) -> str:
 
 
 def without_folders(text: str) -> str:
-    """A listing without the sizes of folders, which are those of the file system there, and without its empty ones."""
+    """A listing without the sizes of folders, which depend on the file system there, and without empty folders."""
     if not text.startswith("Here're the files"):
         return text
     return "\n".join(line for line in text.split("\n")[2:] if not line.endswith("/"))

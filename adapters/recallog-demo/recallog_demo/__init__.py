@@ -1,1 +1,1 @@
-"""The demo: a recorded simulation of a village, and what the ledger and its rebuildable views do with it."""
+"""The demo: a recorded simulation of a village, which shows the ledger and its rebuildable views."""

@@ -137,7 +137,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
 
 
 def _named(table: TableCheck) -> list[str]:
-    """The addresses of damaged rows, and of the first that differs."""
+    """The addresses of damaged rows, and of the first row that differs."""
     return [*table.damaged_addresses(), *([table.difference.address()] if table.difference else [])]
 
 

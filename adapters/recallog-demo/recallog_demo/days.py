@@ -1,4 +1,4 @@
-"""A chapter of the demo: nine simulated days, in which what the accuser has noted ages, is used, and is archived."""
+"""A chapter of the demo: nine simulated days, in which notes of the accuser age, are used, and are archived."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,33 +39,34 @@ WHY = (
     "day 8: comet archived, unread for more than 604,800 s",
     "day 8: gull archived, unread for more than 604,800 s",
 )
-"""What the plans in the ledger say, and why."""
+"""The changes of the plans in the ledger, with their reasons."""
 SUMMARY = f"3 memories: {NOTED['silence'][0]} · {NOTED['comet'][0]} · {NOTED['gull'][0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """What became of the notes."""
+    """The course of the notes."""
 
     days: list[dict[str, str]]
     """For each day: the tier of each note at its end; "-" once it is archived."""
     why: list[str]
-    """What the plans in the ledger say, in their order."""
+    """The changes of the plans in the ledger, with their reasons, in order."""
     summaries: list[str]
     same_after_rebuild: bool
-    """Whether the views that were built again have the same tiers, and nothing is due: the ledger has no event more."""
+    """Whether the rebuilt views have the same tiers, and nothing is due, so that the ledger has no additional
+    events."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether each note was in the tiers that its use and its age give it."""
+        """Whether each note was in the tiers that follow from its use and its age."""
         passed = {id_: " ".join(day[id_] for day in self.days) for id_ in NOTED}
         return passed == PASSED and tuple(self.why) == WHY and self.summaries == [SUMMARY] and self.same_after_rebuild
 
 
 async def let_days_pass(home: Path) -> Aged:
-    """Note what the accuser would keep on the evening of the last day, and let nine days pass in the empty folder."""
+    """Retain notes of the accuser on the evening of the last day, and let nine days pass, in the empty folder."""
     evening = village.recording()[-1].at
-    counting = village.settings(home).model_copy(update={"count_accesses": True})  # what is read is promoted
+    counting = village.settings(home).model_copy(update={"count_accesses": True})  # entries that are read are promoted
     async with Memory.open(counting) as memory:
         for id_, (text, tier, importance) in NOTED.items():
             noted = _event("memory.retained", evening, text=text, tier=tier, importance=importance)
@@ -99,7 +100,7 @@ async def _tiers(memory: Memory) -> dict[str, str]:
 
 
 async def _plans(memory: Memory) -> AsyncIterator[Event]:
-    """The plans that the ledger has."""
+    """The plans in the ledger."""
     async for batch in memory.admin.records(space=village.SPACE):
         for _, data in batch.records:
             event = codec.decode(data)
@@ -108,7 +109,7 @@ async def _plans(memory: Memory) -> AsyncIterator[Event]:
 
 
 def _explained(plan: Event, day: int) -> Iterator[str]:
-    """What a plan changed, and why, by the settings that it was made with."""
+    """The changes of a plan with their reasons, by the settings with which it was made."""
     constants = plan.payload["constants"]
     for move in plan.payload.get("moves", ()):
         why = _reason(move["reason"], move["from"], constants)

@@ -1,4 +1,4 @@
-"""A chapter of the demo: facts are drawn from what was said, found over two hops, and one of them is updated."""
+"""A chapter of the demo: facts are extracted from a turn, found over two hops, and one of them is updated."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,31 +22,31 @@ SAID = (
 FACTS = SAID[1:]
 QUESTION = "Who gets the rent of Edda Marsh in the end?"
 HOPS = FACTS[:3]
-"""What the question's entity leads to: the fact that names it, and those one and two links away."""
+"""The facts that are linked to the question's entity: the one that names it, and those one and two links away."""
 OUTDATED, UPDATED = FACTS[2], "Sallow Mill belongs to the widow of Jonas Weir."
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The facts that a reactor drew from one turn, and what a question finds among them."""
+    """The facts that a reactor extracted from one turn, and the answers to a question about them."""
 
     facts: Sequence[str]
     """Their texts, in the order in which they were said."""
     sources: Sequence[str]
-    """What was said, for each of the facts."""
+    """The source of each of the facts."""
     found: RecallView
     linked: RecallView
-    """What the channel of entities alone finds."""
+    """The hits of the channel of entities alone."""
     updated: RecallView
     """The answer after one fact was updated."""
     before: RecallView
-    """The answer then as of the time before the update."""
+    """The answer then, as of the time before the update."""
     same_after_rebuild: bool
     """Whether a rebuild of the views gives the same answer and adds no event."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether each fact was drawn once with its source, and the question follows two links and no more."""
+        """Whether each fact was extracted once with its source, and the question follows exactly two links."""
         now = tuple(UPDATED if text == OUTDATED else text for text in HOPS)
         return (
             tuple(self.facts) == tuple(self.sources) == FACTS
@@ -67,7 +67,7 @@ async def draw_and_follow(home: Path) -> Drawn:
         await memory.react(village.SPACE)
         drawn = (await memory.long_term.list(village.SPACE, READER)).entries[::-1]
         texts = {event.id: event.text for event in said}
-        with suppress(IndexUnavailable, ViewsBehind):  # the answer says so
+        with suppress(IndexUnavailable, ViewsBehind):  # the answer reports it
             await memory.catch_up_index()
         found = await _asked(memory)
         linked = await _asked(memory, entity_alone=True)
@@ -91,7 +91,7 @@ async def draw_and_follow(home: Path) -> Drawn:
 
 
 async def _asked(memory: Memory, *, entity_alone: bool = False, as_of: Position | None = None) -> RecallView:
-    """The answer by the preset of four channels, or by that of entities alone."""
+    """The answer by the preset of four channels, or by its channel of entities alone."""
     return await memory.recall(
         village.SPACE,
         READER,

@@ -8,8 +8,7 @@ from recallog import Event, Memory
 from recallog_demo import village
 
 NOTES = ["LESSON: Ask a man where he was before you call him a thief.", "The judge is slower than she looks."]
-"""What the accuser writes down in the session in which she finds that she was wrong. The second line is not a
-lesson."""
+"""The notes of the accuser in the session in which she finds that she was wrong. The second line is not a lesson."""
 CORRECTED = "LESSON: Ask anyone where they were before you call them a thief."
 QUESTION = "Who is the thief, and where was he?"
 RECALLED = "RECALLED"
@@ -17,25 +16,25 @@ RECALLED = "RECALLED"
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What became of the lesson. Lines are those of RECALLED in the accuser's prompt that show an entry."""
+    """The course of the lesson. Lines are the lines of RECALLED in the accuser's prompt that show an entry."""
 
     session: str
     kept: int
-    """How many entries the end of the session made of the notes."""
+    """The number of entries that the end of the session made of the notes."""
     used: list[str]
     corrected: list[str]
     forgotten: list[str]
     found_after_rebuild: int
-    """How many entries recall found after the views were built again."""
+    """The number of entries that recall found after the views were rebuilt."""
     listed_after_rebuild: int
     audit: list[str]
-    """What the audit says happened to the entry, oldest first."""
+    """The changes of the entry in the audit, oldest first."""
     event_added: bool
     """Whether the rebuild added an event to the ledger."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether the lesson was in the prompts between its learning and its erasure, as it was worded then."""
+        """Whether the lesson was in the prompts from its learning to its erasure, in its wording at that time."""
         return (
             self.kept == 1
             and [line.rpartition("] ")[2] for line in (*self.used, *self.corrected)] == [NOTES[0], CORRECTED]

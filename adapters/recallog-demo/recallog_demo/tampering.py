@@ -1,6 +1,7 @@
 """Forgery for the demo, directly in SQLite: changes an event in the ledger, and a remembered event in a view.
 
-The checksums are changed too, as by somebody who knows the format: reads do not notice it, `recallog verify` does.
+The checksums are changed too, as by somebody who knows the format. Reads do not detect the change, but `recallog
+verify` does.
 """
 
 import sqlite3

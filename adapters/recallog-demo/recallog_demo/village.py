@@ -51,7 +51,7 @@ TESTIMONY = "village-0225"
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The ingesting process was killed after `acknowledged` events; then it was started again."""
+    """The ingesting process was killed after `acknowledged` events, and then started again."""
 
     acknowledged: int
     in_ledger_after_kill: int
@@ -75,7 +75,7 @@ class Recalled:
     """The answers to one question: for two agents at the same position, and for one of them later."""
 
     memories: int
-    """How many events the space had then."""
+    """The number of events that the space had then."""
     by_words: RecallView
     """The answer from keywords alone for the agent that knows."""
     knower: RecallView
@@ -109,7 +109,7 @@ def settings(home: Path, index: str = "off") -> Settings:
         embedder="minilm",
         index_token_vectors=True,
         index_idle_seconds=0,
-        count_accesses=False,  # its numbers are those of what it publishes
+        count_accesses=False,  # the demo shows numbers of the events that it publishes
     )
 
 
@@ -146,7 +146,7 @@ def _remove_index(home: Path) -> None:
 
 
 async def crash_and_repeat(home: Path, progress: Callable[[int, int], None]) -> Crash:
-    """Ingest in a process of its own, kill it with -9 halfway, start it again, and count."""
+    """Ingest in a separate process, kill it with -9 halfway, start it again, and count."""
     total = len(recording())
     acknowledged = _ingest(home, kill_after=total // 2, progress=lambda done: progress(done, total))
     after_kill = await _ids(home)
@@ -170,7 +170,7 @@ def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None])
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
     environment = inherited | {"RECALLOG_INDEX": "off", "PYTHONIOENCODING": "utf-8"}
     said = ""
-    # Not even its errors go to the terminal: a progress bar of a process that is killed would stay there.
+    # Its errors are not shown on the terminal either: the progress bar of a killed process would remain there.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", env=environment
     ) as process:
@@ -224,7 +224,7 @@ async def who_knows(memory: Memory, id_: str) -> list[str]:
 
 
 async def reflected(memory: Memory, belief: str) -> Reflected:
-    """How the accuser came to the belief of the event with the id `belief`."""
+    """The reflection that led the accuser to the belief of the event with the id `belief`."""
     position = await position_of(memory, lambda event: event.id == belief)
     due = await memory.reflection(SPACE, ACCUSER, as_of=Position(position.partition, position.offset - 1))
     held = (await memory.beliefs(SPACE, ACCUSER, as_of=position)).beliefs[-1]
@@ -285,15 +285,15 @@ async def recall_in_other_words(home: Path, progress: Callable[[int, int], None]
 
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
-    """Change the ruling in the ledger and a memory of the agent that knows; the report of the verification."""
+    """Change the ruling in the ledger and a memory of the agent that knows. Returns the report of the verification."""
     forge(home / layout.LEDGER, VERDICT, RULED, FORGED_RULING)
     tamper(home / layout.views_file(), SPACE, KNOWER)
     return await memory.admin.verify()
 
 
 async def restore_and_rebuild(home: Path, memory: Memory, kept: LedgerDigests) -> VerifyReport:
-    """Restore the ledger, delete all views, which the next query builds again; the report of the verification, which
-    compares the ledger with the digests that were kept before."""
+    """Restore the ledger, and delete all views, which the next query rebuilds. Returns the report of the verification,
+    which compares the ledger with the digests that were kept before."""
     forge(home / layout.LEDGER, VERDICT, FORGED_RULING, RULED)
     for suffix in ("", "-wal", "-shm"):
         (home / f"{layout.views_file()}{suffix}").unlink(missing_ok=True)

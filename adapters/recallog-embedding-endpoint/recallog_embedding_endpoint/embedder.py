@@ -1,6 +1,6 @@
 """The embedder of an OpenAI-compatible embeddings endpoint, to which texts are sent.
 
-It makes one attempt per call; retries are up to the caller.
+It makes one attempt per call. The caller decides about retries.
 """
 
 import re
@@ -70,10 +70,10 @@ class EndpointEmbedder(Embedder):
     - a base path, for example `https://api.example.com/v1`: requests go to that path + `/embeddings`;
     - a full path that ends in `/embeddings`. A query string, such as `?api-version=…`, is always sent.
 
-    `prefixes` replaces those that the model's name tells. `dimension` is the length of the model's vectors; without it,
-    one request determines it. `timeout_seconds` is the limit of each request, `question_seconds` that of a request with
-    only questions, for which somebody waits. Redirects are not followed, so that the
-    key and the texts go to the named host only. The caller closes a `client` that it passes.
+    `prefixes` replaces the prefixes that belong to the model's name. `dimension` is the length of the model's vectors;
+    without it, one request determines it. `timeout_seconds` is the limit of each request, `question_seconds` the limit
+    of a request with only questions, for which a caller waits. Redirects are not followed, so that the key and the
+    texts are sent only to the named host. The caller closes a `client` that it passes.
 
     A text is cut to 8,000 characters, and while the endpoint refuses it, to half its length, down to 256. An error in
     the configuration raises `SettingsError`. No error shows the key.
@@ -99,7 +99,7 @@ class EndpointEmbedder(Embedder):
             self._url = endpoint_url(url, _PATH)
         except ValueError as error:
             raise SettingsError(f"the embedder's URL {error}") from None
-        # For errors: a query may hold a key.
+        # Shown in errors, without the query, which may contain a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model_name.strip():
             raise SettingsError(
@@ -129,7 +129,7 @@ class EndpointEmbedder(Embedder):
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
-        """The length of vectors. Sends one request unless it is known; raises as `embed` does."""
+        """The length of vectors. Sends one request unless it is known. Raises the errors of `embed`."""
         return self._dimension or self._vectors(["dimension"], self._timeout_seconds).shape[1]
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
@@ -261,11 +261,11 @@ class EndpointEmbedder(Embedder):
 
 
 def open_embedder(name: str, api_key: str | None, deadline_seconds: float) -> EndpointEmbedder:
-    """The embedder that `name` spells: a URL, `#`, and the name of a model, which its prefixes may follow."""
+    """The embedder for `name`: a URL, `#`, and the name of a model, optionally followed by its prefixes."""
     url, _, fragment = name.partition("#")
     model_name, prefixes = split_name(fragment)
     if not model_name:
-        # The URL is not repeated: it may hold a key.
+        # The URL is not repeated, since it may contain a key.
         raise SettingsError("an endpoint's URL must end with # and the model's name: https://<host>/v1#<model>")
     return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes, question_seconds=deadline_seconds)
 
@@ -276,5 +276,5 @@ def _sendable(text: str) -> str:
 
 
 def _text(body: bytes) -> str:
-    # More bytes than an excerpt has characters, since a key that is cut in two would not be found.
+    # More bytes than an excerpt has characters, since a key that is cut would not be found.
     return body[: 64 * _EXCERPT_CHARS_MAX].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Whether recall says that nothing is close: asked what a memory knows, and what it does not know.
+"""Measures whether recall reports that nothing is close, by questions that a memory can and cannot answer.
 
 The file is a list of {"language", "memories": [{"sort", "text"}], "answerable": [{"question", "memory"}],
 "unanswerable": [question]}; `memory` is the place, from 0, of the memory that answers.
@@ -18,12 +18,12 @@ RUNS = ("words only", "minilm", "multilingual")
 """No index, or the name of its embedder."""
 ALL = "all"
 HALVES = ("tuning", "held out")
-"""Of the questions of a file: those at even places, and those at odd ones."""
+"""The halves of the questions of a file: those at even places, and those at odd ones."""
 _READER, _SPEAKER = "assistant", "user"
 _SORTS = {"preference": "preference", "fact": "fact"}
 """The sorts of memories that are entries, with their types. Others are turns of conversations."""
 _TURNS = 5
-"""How many turns a session has."""
+"""The number of turns of a session."""
 
 
 class Language(NamedTuple):
@@ -31,13 +31,13 @@ class Language(NamedTuple):
 
     name: str
     memories: Sequence[tuple[str, str]]
-    """The sort and the text of each."""
+    """The sorts and the texts of the memories."""
     questions: Sequence[tuple[str, int | None]]
-    """The text of each, and the place of the memory that answers it; None if there is none."""
+    """The text of each question, and the place of the memory that answers it; None if there is none."""
 
 
 class Asked(NamedTuple):
-    """What recall answered to a question."""
+    """The answer of recall to a question."""
 
     language: str
     half: str
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How well "nothing close" of one run tells what the memories of one language do not know."""
+    """The figures of "nothing close" in one run, for the memories of one language."""
 
     run: str
     language: str
@@ -83,7 +83,7 @@ def _language(found: Mapping[str, Any]) -> Language:
 
 
 async def ask(languages: Iterable[Language], run: str) -> list[Asked]:
-    """Every question of every language, in a memory of its own."""
+    """Ask every question of every language, each language in a separate memory."""
     found = []
     for language in languages:
         with tempfile.TemporaryDirectory(prefix="recallog-eval-", ignore_cleanup_errors=True) as folder:
@@ -133,7 +133,7 @@ async def _remember(memory: Memory, language: Language) -> list[str]:
 
 
 def rows(run: str, asked: Sequence[Asked]) -> list[Row]:
-    """The figures of each language and half, and those of all languages."""
+    """The figures of each language and half, and of all languages."""
     names = list(dict.fromkeys(each.language for each in asked))
     return [
         _row(run, name, half, [each for each in asked if each.half == half and name in (each.language, ALL)])

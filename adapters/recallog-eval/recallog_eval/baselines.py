@@ -1,4 +1,4 @@
-"""Baselines: rankings of a conversation's turns that use nothing of Recallog's ranking.
+"""Baselines: rankings of a conversation's turns that do not use Recallog's ranking.
 
 BM25 compares the terms of `recallog_projections.index.terms` in the text of each turn, cosine the embedder's vectors of
 "author: text". Neither uses dates or neighbours.
@@ -23,7 +23,7 @@ B = 0.4
 _TEXTS_AT_ONCE = 64
 
 Turns = Mapping[str, Sequence[Turn]]
-"""By conversation: its turns in order."""
+"""By conversation: its turns, in order."""
 
 
 class Bm25:
@@ -40,7 +40,7 @@ class Bm25:
                 self._weights.setdefault(term, {})[index] = occurrences * (K1 + 1) / (occurrences + floor)
 
     def best(self, question: str) -> list[str]:
-        """The ids of at most `HITS` turns that share a term with the question, best first, else in order."""
+        """The ids of at most `HITS` turns that share a term with the question, best first; of equal scores in order."""
         scores: defaultdict[int, float] = defaultdict(float)
         for term in set(terms.terms(question)):
             weights = self._weights.get(term, {})

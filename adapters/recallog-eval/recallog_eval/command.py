@@ -51,7 +51,7 @@ _DEFAULT_CHANNELS = tuple(channel for channel in RANKED if channel in DEFAULT_CH
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A file of questions, and what is asked about it."""
+    """A file of questions, and the questions to ask about it."""
 
     name: str
     text: bytes
@@ -79,7 +79,7 @@ class _Options:
 
 @dataclass(slots=True)
 class _Asker:
-    """Queries the memory, and collects the reasons of answers that used keywords only."""
+    """Queries the memory, and collects the reasons of answers that used only keywords."""
 
     memory: Memory
     channels: Sequence[Channel] | None = None
@@ -230,7 +230,7 @@ def weak_command(
 
 
 def _input(name: str, text: bytes, limit: int | None, earlier: Result | None, *, elsewhere: bool) -> _Input:
-    """What is asked about a file. Raises `SettingsError` if `earlier` does not answer the same."""
+    """The questions to ask about a file. Raises `SettingsError` if `earlier` does not answer the same questions."""
     questions = locomo_questions.read(text)
     asked = inputs.spread(name, questions.asked, limit)
     misplaced = locomo_questions.misplaced(asked, questions.speakers) if elsewhere else ()
@@ -295,7 +295,7 @@ async def _ingest(given: _Input, folder: Path) -> None:
 
 
 async def _run_with_facts(given: _Input, folder: Path, options: _Options) -> Run:
-    """The requested run in a memory of its own, in which the agents that ask have drawn facts."""
+    """The requested run in a separate memory, in which the agents that ask have extracted facts."""
     events = [item.event for item in locomo.read(given.text) if item.event is not None]
     agents = {question.space: question.asker for question in given.questions.asked}
     async with Memory.open(settings := inputs.settings_of(folder, options.index)) as memory:

@@ -1,4 +1,5 @@
-"""How much of the evidence of questions the views of a memory show, beside as many tokens of the newest turns.
+"""How much of the evidence of questions the views of a memory show, compared with the same number of tokens of the
+newest turns.
 
 A question is asked at two moments: after its conversation, and at the end of the session with the last turn of its
 evidence. A result file is a `CoverageResult` as JSON; it has every question.
@@ -25,7 +26,7 @@ MEASURES = ("any", "all")
 
 
 class Covered(View):
-    """What a view shows of the evidence of one question."""
+    """How much of the evidence of one question a view shows."""
 
     space: str
     number: int
@@ -33,9 +34,9 @@ class Covered(View):
     evidence: int
     """The number of turns that answer it."""
     shown: int
-    """How many of them the view shows."""
+    """The number of these turns that the view shows."""
     newest: int
-    """How many of them are among the newest turns that have as many tokens."""
+    """The number of these turns that are among the newest turns with the same number of tokens."""
     tokens: int
     """The tokens of the view."""
 
@@ -44,7 +45,7 @@ class Covered(View):
         return self._values(self.shown)
 
     def newest_values(self) -> dict[str, float]:
-        """As `values`, for the newest turns."""
+        """Like `values`, for the newest turns."""
         return self._values(self.newest)
 
     def _values(self, shown: int) -> dict[str, float]:
@@ -59,9 +60,9 @@ class Coverage(View):
     tokens: float
     """The mean number of tokens of the view."""
     shares: dict[str, float]
-    """Of each of `MEASURES`: the share of questions."""
+    """For each of `MEASURES`, the share of questions."""
     newest: dict[str, float]
-    """The same for the newest turns with as many tokens."""
+    """The same for the newest turns with the same number of tokens."""
     change: dict[str, Paired]
     """From the newest turns to the view, question by question."""
     against_earlier: dict[str, Paired] | None = None
@@ -90,7 +91,7 @@ class CoverageResult(View):
 
 
 def cover(question: Question, shown: Shown, newest: NewestTurns, texts: Mapping[str, str]) -> Covered:
-    """What a view and the newest turns show of the evidence of a question. `texts` has the text of each turn."""
+    """How much of the evidence of a question a view and the newest turns show. `texts` has the text of each turn."""
     evidence = set(question.evidence)
     return Covered(
         space=question.space,
@@ -120,7 +121,7 @@ def summarize(view: str, moment: Moment, questions: Sequence[Covered]) -> Covera
 def find_comparable(
     earlier: CoverageResult, file: str, file_sha256: str, questions: Sequence[Question]
 ) -> CoverageFile:
-    """The part of `earlier` that asks exactly these questions about a file of this content.
+    """The part of `earlier` that asks exactly these questions about a file with this content.
 
     Raises `SettingsError` if there is none. `file` is the name of the file for the message.
     """

@@ -1,4 +1,5 @@
-"""Facts of the conversations of a file, drawn while it is published: by an agent that is set to `extract_facts`.
+"""Facts of the conversations of a file. An agent that is set to `extract_facts` extracts them while the file is
+published.
 
 The agent ends a turn after each of its utterances, and at the end of a session in which another one spoke last. After
 each session its turns are answered by the reactor, so facts are drawn in the order in which things were said.
@@ -22,14 +23,14 @@ async def draw(
     agents: Mapping[str, str],
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Publish `events`, and draw facts for one agent of each space in `agents`. The number of facts that they keep.
+    """Publish `events`, and extract facts for one agent of each space in `agents`. Returns the number of facts.
 
     A repetition adds nothing. `progress` is called with events (published, total). Raises `ModelMisconfigured`.
     """
     done = 0
     for session in by_session(events, agents):
         await memory.publish_many(session)
-        await memory.catch_up_index()  # near-duplicates do not depend on how far the index happens to be
+        await memory.catch_up_index()  # near-duplicates must not depend on the progress of the index
         await memory.react(session[0].space)
         done += sum(event.kind not in (_TURN_ENDED, _CONFIGURED) for event in session)
         if progress is not None:
@@ -40,7 +41,7 @@ async def draw(
 def by_session(events: Iterable[Event], agents: Mapping[str, str]) -> Iterator[list[Event]]:
     """The events of each session in sequence, with the ends of the turns of the space's agent.
 
-    Before the first one of a space, the setting of its agent.
+    The setting of the agent comes before the first event of its space.
     """
     configured: set[str] = set()
     for (space, _), together in groupby(events, lambda event: (event.space, event.session)):

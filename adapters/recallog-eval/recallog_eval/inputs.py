@@ -1,4 +1,4 @@
-"""What the commands of this package share: the files that they read, and the memories that they open."""
+"""The common parts of the commands of this package: the files that they read, and the memories that they open."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def read_file(file: Path) -> bytes:
 
 
 def check_out(out: Path | None) -> None:
-    """Raises `BadParameter` if the folder of a result file does not exist."""
+    """Raise `BadParameter` if the folder of a result file does not exist."""
     if out is not None and not out.absolute().parent.is_dir():
         raise typer.BadParameter(f"the folder {out.absolute().parent} does not exist", param_hint="--out")
 

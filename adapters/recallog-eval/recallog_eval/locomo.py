@@ -49,9 +49,9 @@ _DATE = "%I:%M %p on %d %B, %Y"
 @dataclass(frozen=True, slots=True)
 class _Session:
     key: str
-    """As in the file: "session_7"."""
+    """The key in the file: "session_7"."""
     session: str
-    """As in the ledger: "session-7"."""
+    """The name in the ledger: "session-7"."""
     title: str
     begins: datetime
     turns: list[object]
@@ -205,7 +205,7 @@ def _free_id(reading: _Reading, dia_id: object) -> str | None:
 
 
 def _speaker(turn: object) -> str:
-    """The speaker as an agent's name; "" if there is none. The codec refuses what is not a name."""
+    """The speaker as an agent's name; "" if there is none. The codec refuses an invalid name."""
     speaker = turn.get("speaker") if isinstance(turn, dict) else None
     return speaker.strip() if isinstance(speaker, str) else ""
 

@@ -39,7 +39,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A question of one conversation that is asked in another one, where nothing answers it."""
+    """A question of one conversation that is asked in another one, which cannot answer it."""
 
     space: str
     """The other conversation."""
@@ -47,7 +47,8 @@ class Misplaced:
     """Its first speaker."""
     text: str
     renamed: str | None
-    """The text with the names of the other conversation's speakers in place of its own; None if it has none."""
+    """The text with the names of the other conversation's speakers in place of its own speakers; None if it names
+    none."""
 
 
 class Turn(NamedTuple):
@@ -60,7 +61,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of a file that can be measured, and how many cannot."""
+    """The questions of a file that can be measured, and the number of the other ones."""
 
     asked: tuple[Question, ...]
     turns: Mapping[str, tuple[Turn, ...]]
@@ -70,14 +71,14 @@ class Questions:
     skipped: int
     """The number of questions without evidence, or whose evidence is not a turn of their conversation."""
     unresolved: int
-    """The number of evidence ids that are not turns. A question with other evidence is measured by that."""
+    """The number of evidence ids that are not turns. A question with other evidence is measured by the rest."""
 
 
 def read(text: bytes) -> Questions:
     """The questions of a LoCoMo file, in its order.
 
-    Raises `InvalidEvent` for a file that is not LoCoMo, and for any turn or question that cannot be read: figures of a
-    part of the file would not be comparable.
+    Raises `InvalidEvent` for a file that is not LoCoMo, and for any turn or question that cannot be read, since figures
+    of a part of the file would not be comparable.
     """
     turns: dict[str, list[Event]] = {}
     for item in locomo.read(text):
@@ -114,7 +115,8 @@ def read(text: bytes) -> Questions:
 def misplaced(asked: Iterable[Question], speakers: Mapping[str, tuple[str, ...]]) -> tuple[Misplaced, ...]:
     """The questions of categories 1 to 4 among `asked`, each in the next conversation of the file.
 
-    Those of the last one are asked in the first. There are none if the file has one conversation only.
+    Questions of the last conversation are asked in the first. The result is empty if the file has only one
+    conversation.
     """
     spaces = list(speakers)
     if len(spaces) == 1:

@@ -29,12 +29,12 @@ from recallog_service.cli.terminal import Json
 
 EPILOG = "Example: recallog eval memory locomo10.json --index off --out today.json --against before.json"
 SETTINGS: Mapping[str, Any] = {"reflection_threshold": 10}
-"""What is set for an agent: a reflection after 10 events, the number of the memory model for a memory stream."""
+"""The settings of an agent: a reflection after 10 events, as the memory model defines it for a memory stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CoverageInput:
-    """A file of conversations, and what is asked about it."""
+    """A file of conversations, and the questions to ask about it."""
 
     name: str
     text: bytes
@@ -106,7 +106,8 @@ def _read_settings(given: str | None) -> dict[str, Any]:
 
 
 def _make_input(name: str, text: bytes, limit: int | None, earlier: CoverageResult | None) -> _CoverageInput:
-    """What is asked about a file. Raises `InvalidEvent`, and `SettingsError` if `earlier` does not ask the same."""
+    """The questions to ask about a file. Raises `InvalidEvent`, and `SettingsError` if `earlier` does not ask the same
+    ones."""
     answerable = [each for each in locomo_questions.read(text).asked if each.category != ADVERSARIAL]
     asked = inputs.spread(name, answerable, limit)
     digest = hashlib.sha256(text).hexdigest()
@@ -127,7 +128,7 @@ async def _evaluate(given: _CoverageInput, settings: dict[str, Any], index: str 
 
 
 class _Asking:
-    """Asks the questions at their moments, and keeps what the views show then."""
+    """Asks the questions at their moments, and stores what the views show then."""
 
     def __init__(self, questions: Sequence[Question], events: Sequence[Event]) -> None:
         self._texts: dict[str, dict[str, str]] = defaultdict(dict)

@@ -33,8 +33,8 @@ def ranks_of(hits: Sequence[Collection[str]], evidence: Collection[str]) -> tupl
 def session_ranks(hits: Sequence[Collection[str]], evidence: Collection[str]) -> tuple[int, ...]:
     """For each session of the evidence among those of the first `HITS`: its rank, from 1; ascending.
 
-    Sessions are ranked by the first hit that shows a turn of each. Ids of turns are "D<session>:<turn>"; others are of
-    no session.
+    Sessions are ranked by the first hit that shows a turn of each. Ids of turns are "D<session>:<turn>"; other ids do
+    not belong to a session.
     """
     wanted = {session_of(id_) for id_ in evidence}
     found = dict.fromkeys(session_of(id_) for shown in hits[:HITS] for id_ in shown if ":" in id_)
@@ -47,12 +47,12 @@ def session_of(turn: str) -> str:
 
 
 def recall_at(k: int, ranks: Sequence[int], evidence: int) -> float:
-    """The fraction of the evidence that the first `k` hits show. `evidence` is how much of it there is, at least 1."""
+    """The fraction of the evidence that the first `k` hits show. `evidence` is the number of its turns, at least 1."""
     return sum(rank <= k for rank in ranks) / evidence
 
 
 def reciprocal_rank(ranks: Sequence[int]) -> float:
-    """1 / the rank of the first hit that shows evidence; 0 if none of the first `HITS` does."""
+    """1 / the rank of the first hit that shows evidence; 0 if none of the first `HITS` hits does."""
     return 1 / ranks[0] if ranks else 0.0
 
 
@@ -72,9 +72,9 @@ class Paired:
     high: float
     """Upper end of the interval."""
     wins: int
-    """Questions that became better."""
+    """The number of questions that became better."""
     losses: int
-    """Questions that became worse."""
+    """The number of questions that became worse."""
 
     @property
     def significant(self) -> bool:

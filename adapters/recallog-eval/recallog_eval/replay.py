@@ -26,15 +26,15 @@ SPOKEN = "agent.spoke"
 _RETAINED = "memory.retained"
 _INSTANT = timedelta(microseconds=1)
 _SUMMARY_ROLE = "system"
-"""The role of the message that replaces compacted messages. A turn is one of the user or the assistant."""
+"""The role of the message that replaces compacted messages. Turns have the role user or assistant."""
 _TIER = "fast"
 _IMPORTANCE = 0.8
-"""The least that the fastest tier keeps."""
+"""The least importance that the fastest tier keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """What the memory of an agent shows at the end of a session, before anything is asked."""
+    """The views of an agent's memory at the end of a session, before questions are asked."""
 
     space: str
     session: str
@@ -74,7 +74,7 @@ async def replay(
 
 @dataclass(slots=True)
 class _Replayed:
-    """One conversation that is being replayed."""
+    """A conversation that is being replayed."""
 
     memory: Memory
     space: str

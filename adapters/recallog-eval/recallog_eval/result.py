@@ -26,7 +26,7 @@ class Hit(NamedTuple):
     id: str
     weak: bool = False
     sources: tuple[str, ...] = ()
-    """Of a fact: the ids of the events that it was drawn from. It counts as these."""
+    """For a fact: the ids of the events from which it was extracted. It counts as these events."""
 
 
 Ask = Callable[[str, str, str], Awaitable[Sequence[Hit]]]
@@ -68,7 +68,7 @@ class Answered(View):
     facts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """The hits that are facts, with the ids of the events that each counts as."""
     ranks: tuple[int, ...]
-    """The ranks of the evidence among the hits, from 1. Evidence that several hits show has the rank of the first."""
+    """The ranks of the evidence among the hits, from 1. If several hits show a turn, the first of them counts."""
     seconds: float
     """Duration of the query."""
 
@@ -142,10 +142,10 @@ class SessionFigures(View):
 
 
 class WeakHits(View):
-    """What marking weak hits costs and yields. Shares are 0 to 1; None if there is nothing to take a share of."""
+    """The costs and benefits of marking weak hits. Shares are from 0 to 1; None if there is nothing to divide by."""
 
     evidence_at_5: float | None
-    """Of the evidence among the first 5 hits of categories 1 to 4: the share that is weak, and thereby lost."""
+    """The share of the evidence among the first 5 hits of categories 1 to 4 that is weak, and therefore lost."""
     evidence_at_10: float | None
     evidence_at_20: float | None
     nothing_close: float | None
@@ -155,13 +155,14 @@ class WeakHits(View):
 
 
 class Elsewhere(View):
-    """Questions of categories 1 to 4, each asked in another conversation, where nothing answers it."""
+    """Questions of categories 1 to 4, each asked in another conversation, which cannot answer it."""
 
     questions: int
     nothing_close: float
-    """The share of them whose first 5 hits are all weak."""
+    """The share of these questions whose first 5 hits are all weak."""
     renamed: int
-    """How many of them name a speaker. These were asked again with the name of a speaker of the other conversation."""
+    """The number of these questions that name a speaker. They were asked again with the name of a speaker of the other
+    conversation."""
     nothing_close_renamed: float | None
     """The share of these whose first 5 hits are all weak; None if there are none."""
 
@@ -170,20 +171,20 @@ class Summary(View):
     """The figures of a run."""
 
     overall: Figures | None
-    """Of categories 1 to 4."""
+    """The figures of categories 1 to 4."""
     adversarial: Figures | None
-    """Of category 5."""
+    """The figures of category 5."""
     by_category: dict[int, Figures]
-    """Of each category that was asked, 1 to 4."""
+    """The figures of each category that was asked, 1 to 4."""
     sessions: SessionFigures | None = None
-    """Of categories 1 to 4."""
+    """The figures of sessions, of categories 1 to 4."""
     weak: WeakHits
     latency_ms_p50: float
     latency_ms_p95: float
     degraded: int = 0
-    """How many answers used keywords only."""
+    """The number of answers that used only keywords."""
     degraded_because: str | None = None
-    """The reason of the first of them."""
+    """The reason of the first of these answers."""
 
 
 class Comparison(View):
@@ -224,7 +225,8 @@ class FileResult(View):
     elsewhere: Elsewhere | None = None
     """By the first run; None if no question was asked in another conversation."""
     runs: tuple[Run, ...]
-    """At least one. The first is the requested one, the others are that with facts, its ablations and the baselines."""
+    """The runs, at least one. The first is the requested run. The others are the run with facts, the ablations and the
+    baselines."""
 
     def run(self, name: str) -> Run | None:
         """The run with this name; None if there is none."""
@@ -243,7 +245,7 @@ class Result(View):
 
 
 def unexpectedly_degraded(run: Run) -> bool:
-    """Whether answers used keywords only although an index and channels with vectors were requested."""
+    """Whether answers used only keywords although an index and channels with vectors were requested."""
     if run.used is None or run.used.index == OFF or not run.summary.degraded:
         return False
     return run.used.channels is None or not {SEMANTIC, LATE_INTERACTION}.isdisjoint(run.used.channels)
@@ -360,7 +362,7 @@ def comparable(earlier: Result, file: str, file_sha256: str, questions: Sequence
 def with_comparisons(runs: Sequence[Run], earlier: FileResult | None) -> tuple[Run, ...]:
     """The runs, each compared with the first one, and with the run of `earlier` that has its name.
 
-    The first run is compared with the first run of `earlier`, also if their configurations differ.
+    The first run is compared with the first run of `earlier`, even if their configurations differ.
     """
     first, *others = runs
     before = earlier.runs[0] if earlier is not None else None
@@ -407,7 +409,7 @@ def _weak_hits(answers: Sequence[Answered]) -> WeakHits:
 
 
 def _share(values: Sequence[bool]) -> float | None:
-    """The fraction that is true; None of nothing."""
+    """The fraction that is true; None for an empty sequence."""
     return sum(values) / len(values) if values else None
 
 

@@ -1,4 +1,4 @@
-"""What a view shows of a conversation: which of its turns, and at the cost of how many tokens."""
+"""The turns of a conversation that a view shows, and the tokens that it takes."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from recallog.views import Remembered
 from recallog_schemas.token_estimate import estimate_tokens
 
 QUOTED_SHARE = 0.5
-"""The share of a turn's characters, from its beginning, that a text must quote to show the turn,"""
+"""The share of a turn's characters, from its beginning, that a text must quote to show the turn."""
 QUOTED_CHARS_LEAST = 20
-"""and at least as many of them; all of a shorter turn. Beginnings such as "Oh, yes" occur in many turns."""
+"""The least number of characters that a text must quote. A shorter turn must be quoted completely. Beginnings such as
+"Oh, yes" occur in many turns."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Shown:
     view: str
     text: str
     ids: frozenset[str] | None = None
-    """The ids that it names; None: it names none, and shows what its text quotes."""
+    """The ids that it names. If it is None, the view names no ids, and shows the turns that its text quotes."""
 
     @cached_property
     def tokens(self) -> int:
@@ -47,13 +48,13 @@ def show_events(view: str, events: Iterable[Remembered], agent: str) -> Shown:
 
 
 def show_texts(view: str, texts: Iterable[str]) -> Shown:
-    """A view of texts that name no events."""
+    """A view of texts that do not name events."""
     return Shown(view, "\n".join(texts))
 
 
 @dataclass(frozen=True)
 class NewestTurns:
-    """The turns of a conversation so far, each as a line of the window shows it."""
+    """The turns of a conversation so far, each as a line of the window."""
 
     turns: Sequence[Remembered]
     """Oldest first."""
@@ -64,7 +65,8 @@ class NewestTurns:
         return [(each.event.id, estimate_tokens(f"{each.line(self.agent)}\n")) for each in reversed(self.turns)]
 
     def within(self, tokens: int) -> frozenset[str]:
-        """The ids of the newest turns that fill `tokens`. The last one may exceed them, in favour of the turns."""
+        """The ids of the newest turns that fill `tokens`. The last one may exceed them, so that the baseline has an
+        advantage."""
         chosen, left = set[str](), tokens
         for id_, cost in self._newest_first:
             if left <= 0:

@@ -1,4 +1,4 @@
-"""The result of `eval` as text: all files and runs; and of the first run categories, sessions, and weak hits.
+"""The result of `eval` as text: all files and runs; and for the first run its categories, sessions, and weak hits.
 
 The tables fit a terminal of 100 columns.
 """
@@ -50,7 +50,7 @@ def print_result(done: Result, against: Path | None) -> None:
 
 
 def print_weak(rows: Sequence[answerable.Row]) -> None:
-    """Print how well "nothing close" tells what memories do not know."""
+    """Print the figures of "nothing close"."""
     console.print_table(
         ("run", "language", "questions", "answered", "others", "precision", "recall", "false alarms", "lost"),
         [
@@ -65,7 +65,8 @@ def print_weak(rows: Sequence[answerable.Row]) -> None:
 
 
 def print_coverage(done: CoverageResult, against: Path | None) -> None:
-    """Print what the views show of the evidence. `against` is the file of the earlier result, None if there is none."""
+    """Print how much of the evidence the views show. `against` is the file of the earlier result, None if there is
+    none."""
     for place, moment in enumerate(coverage.MOMENTS):
         if place:
             terminal.print_lines("")
@@ -116,7 +117,7 @@ def _rows_of_categories(file: FileResult) -> Iterator[tuple[str, ...]]:
 
 
 def _row_of_sessions(file: FileResult, against: Path | None) -> tuple[str, ...]:
-    """The first run; its changes where an earlier result is given."""
+    """The sessions of the first run, with its changes if an earlier result is given."""
     run = file.runs[0]
     figures = run.summary.sessions
     change = None if against is None or run.against_earlier is None else run.against_earlier.sessions

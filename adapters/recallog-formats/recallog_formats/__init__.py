@@ -1,1 +1,1 @@
-"""Readers of files that few people have: logs of model APIs, frameworks, coding agents, Discord."""
+"""Readers of less common files: logs of model APIs, frameworks, coding agents, Discord."""

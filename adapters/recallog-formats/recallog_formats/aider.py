@@ -1,7 +1,7 @@
 """Histories of Aider: the Markdown of `.aider.chat.history.md`.
 
-A session begins with `# aider chat started at 2026-03-01 12:00:00`. Lines with `####` are what the user typed, lines
-with `>` are output of the program, and all others are the answer of the model. A session is named by its time.
+A session begins with `# aider chat started at 2026-03-01 12:00:00`. Lines with `####` are input of the user, lines with
+`>` are output of the program, and all others are the answer of the model. A session is named by its time.
 """
 
 import re

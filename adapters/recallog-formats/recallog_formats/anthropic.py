@@ -1,4 +1,4 @@
-"""Logs of Anthropic's API: messages, with their requests where the log has them.
+"""Logs of Anthropic's API: messages, with their requests if the log has them.
 
 A record is a response (`"type": "message"`), a request and its response (`request` and `response`, or the request's
 fields beside the response), or a line of a batch (`custom_id` with `params`, or with `result`). Bodies may be JSON in a

@@ -3,7 +3,7 @@
 A message is `{"type": "human", "data": {...}}` (messages_to_dict), `{"lc": 1, "type": "constructor", "id": [...,
 "HumanMessage"], "kwargs": {...}}` (dumpd), or its fields (`model_dump`): `{"type": "human", "content": ...}`. A
 conversation is a list of messages, a state with `messages`, a snapshot with `values`, or a checkpoint with
-`channel_values`, alone or beside its `config`. The `thread_id` names it. Of several states of one thread the longest is
+`channel_values`, alone or beside its `config`. The `thread_id` names it. If a thread has several states, the longest is
 read, and the others are counted.
 """
 
@@ -42,7 +42,7 @@ _MORE = ("reasoning_content", "refusal", "timestamp", "created_at")
 """Fields of `additional_kwargs` that are read."""
 _DEPTH_MAX = 4
 _WITH_TYPES = Structure([*structure_of("langchain").patterns, {"**": {"role": "<none>", "type": [*_TYPES]}}])
-"""More than what a file is recognised by: records of other programs have such types too."""
+"""Also matches types that records of other programs have. They do not suffice to recognise a file."""
 _EARLIER = "earlier_state_of_the_thread"
 
 
@@ -74,7 +74,7 @@ def _find(found: Sequence[object], _options: Options) -> FoundMessages:
 def _merged(states: Sequence[FileConversation]) -> list[FileConversation]:
     """One conversation of the states of a thread, whose messages have the times of the first states that have them.
 
-    States that do not continue each other are branches: they come back as they are, and are refused under one name.
+    States that do not continue each other are branches. They are returned unchanged, and are refused under one name.
     """
     ordered = sorted(states, key=lambda state: len(state.messages))
     if len(ordered) == 1 or not all(_continues(after, before) for before, after in pairwise(ordered)):

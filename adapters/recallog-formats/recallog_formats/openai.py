@@ -1,4 +1,4 @@
-"""Logs of OpenAI's API: chat completions and responses, with their requests where the log has them.
+"""Logs of OpenAI's API: chat completions and responses, with their requests if the log has them.
 
 A record is a response ("chat.completion", "response"), a request and its response (`request` and `response`, or the
 request's fields beside the response), a line of a batch (`custom_id` with `body`, or with `response`), or an example
@@ -123,7 +123,7 @@ def _asked(request: Mapping[str, Any]) -> list[object]:
 
 
 def _said(response: Mapping[str, Any]) -> tuple[list[object], list[str]]:
-    """The messages of a response, and what of it is left out."""
+    """The messages of a response, and the parts of it that are left out."""
     choices, output = response.get("choices"), response.get("output")
     if isinstance(choices, list):
         messages = [choice.get("message") for choice in choices if isinstance(choice, dict)]
@@ -135,7 +135,7 @@ def _said(response: Mapping[str, Any]) -> tuple[list[object], list[str]]:
 
 
 def about(record: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of its conversation, without what was said and without the ids of records."""
+    """The data in a record about its conversation, without the messages and the ids of records."""
     said = (
         "messages", "input", "id", "request", "response", "body", "choices", "output", "params", "reward", "system",
     )  # fmt: skip
@@ -144,7 +144,7 @@ def about(record: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, An
 
 
 def configuration(text: object) -> list[object]:
-    """The message that configures the agent with a `system` text or `instructions`; none without a text."""
+    """The message that configures the agent with a `system` text or `instructions`; empty without a text."""
     return [{"role": "system", "content": text}] if isinstance(text, str | list) and text else []
 
 

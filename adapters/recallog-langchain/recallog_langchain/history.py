@@ -22,7 +22,7 @@ AnyMemory: TypeAlias = Memory | Remote
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _KEPT = "langchain"
-"""The field of a message with what LangChain has of it besides its role and its content."""
+"""The field of a message with the properties that LangChain has besides role and content."""
 
 
 class RecallogChatMessageHistory(BaseChatMessageHistory):
@@ -34,7 +34,7 @@ class RecallogChatMessageHistory(BaseChatMessageHistory):
     ```
 
     What was said is remembered as any conversation: `memory.recall`, `RecallogRetriever` and prompts of the agent find
-    it in other sessions too. Messages that are cleared leave the history and stay in the ledger.
+    it in other sessions too. Messages that are cleared are removed from the history, and stay in the ledger.
     """
 
     def __init__(self, session_id: str, memory: AnyMemory, *, space: str, agent: str) -> None:
@@ -53,12 +53,12 @@ class RecallogChatMessageHistory(BaseChatMessageHistory):
             self._memory.conversation.add(*self._conversation, [_written(each) for each in messages], continues=True)
 
     def clear(self) -> None:
-        """Take all messages out of the history."""
+        """Remove all messages from the history."""
         self._memory.conversation.clear(*self._conversation)
 
 
 def _written(message: BaseMessage) -> dict[str, Any]:
-    """A message in the form of chat completions, so that recall reads it, and what LangChain has of it besides."""
+    """A message in the form of chat completions, which recall reads, with the other properties that LangChain has."""
     message = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
     plain = message.model_dump(mode="json")
     content = plain.pop("content")

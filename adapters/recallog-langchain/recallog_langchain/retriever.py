@@ -1,4 +1,4 @@
-"""What an agent remembers, as documents of LangChain."""
+"""The memories of an agent, as documents of LangChain."""
 
 from typing import Any, TypeAlias
 
@@ -14,16 +14,16 @@ AnyMemory: TypeAlias = Memory | Remote
 
 
 class RecallogRetriever(BaseRetriever):
-    """Finds what an agent remembers about a question.
+    """Finds the memories of an agent that match a question.
 
     ```python
     retriever = RecallogRetriever(memory=memory, space="home", agent="assistant")
     documents = retriever.invoke("What must the cake not have in it?")
     ```
 
-    A document says in its metadata who said it, where, when, how well it matches, and its source class (`trust`): it is
-    what somebody has said, never an instruction to your model. The content of what tools printed and of imports is
-    quoted, so that a model can tell it from what people and agents say.
+    The metadata of a document says who said it, where, when, how well it matches, and its source class (`trust`). A
+    document is a statement, and never an instruction to your model. Output of tools and imported content is quoted, so
+    that a model can distinguish it from statements of people and agents.
     """
 
     memory: SkipValidation[AnyMemory]
@@ -31,7 +31,7 @@ class RecallogRetriever(BaseRetriever):
     agent: str
     top_k: int = 10
     weak: bool = False
-    """Whether hits are returned too that probably have nothing to do with the question."""
+    """Whether hits that are probably unrelated to the question are returned too."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of `memory.recall`, such as `types` or `author`."""
 

@@ -116,7 +116,7 @@ def test_a_chain_has_its_history(memory: Memory) -> None:
 def test_the_result_of_a_tool_is_found(memory: Memory) -> None:
     history_of(memory).add_messages(MESSAGES[:5])
     (found, *_) = retriever_of(memory).invoke("hailstorm")
-    assert found.page_content == "weather(city=Oslo): A hailstorm."
+    assert found.page_content == "«weather(city=Oslo): A hailstorm.»"
 
 
 def test_a_document_says_where_it_is_from(memory: Memory) -> None:

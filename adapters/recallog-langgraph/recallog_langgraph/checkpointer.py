@@ -36,11 +36,11 @@ CHECKPOINTS, VALUES, WRITES, PARTS = "checkpoints", "values", "writes", "parts"
 MAIN = "(main)"
 """The name of the namespace of the graph itself, which is "" in LangGraph."""
 PART_CHARS = 60_000
-"""Of base64, so that an item of 64 KiB has room for it."""
+"""The number of characters of base64 in a part, so that it fits into an item of 64 KiB."""
 
 
 class _Address(NamedTuple):
-    """A thread, and the graph in it: "" or the path of a subgraph."""
+    """A thread, and the graph in it: "", or the path of a subgraph."""
 
     thread: str
     graph: str
@@ -66,7 +66,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         graph = builder.compile(checkpointer=RecallogSaver(memory, space="home", agent="assistant"))
     ```
 
-    A checkpoint is written as a whole, also where the process is killed.
+    A checkpoint is written completely or not at all, even if the process is killed.
     """
 
     def __init__(self, memory: AnyMemory, *, space: str, agent: str, serde: SerializerProtocol | None = None) -> None:
@@ -108,7 +108,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task has written since a checkpoint. A write that is stored already stays as it is."""
+        """Store the writes of a task since a checkpoint. A write that is already stored is not changed."""
         address = _Address.of(config)
         namespace = address.namespace(WRITES, config["configurable"]["checkpoint_id"])
         events: list[Event] = []
@@ -127,7 +127,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         if id_ is not None:
             found = self._items.get(address.namespace(CHECKPOINTS), name_of(id_))
         else:
-            # Ids grow with time, and so do the positions of changes.
+            # Ids increase with time, and so do the positions of changes.
             found = next(self._items.below(address.namespace(CHECKPOINTS), newest_first=True, page=1), None)
         return None if found is None else self._tuple(found.value)
 
@@ -152,12 +152,12 @@ class RecallogSaver(BaseCheckpointSaver[str]):
                 yield self._tuple(stored)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints of a thread, and what tasks have written in it."""
+        """Delete the checkpoints of a thread, and the writes of its tasks."""
         self._delete(self._items.below((ROOT, name_of(str(thread_id)))))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of runs, and what tasks have written since them. Values that other checkpoints may
-        have too stay."""
+        """Delete the checkpoints of runs, and the writes of tasks since them. Values that other checkpoints may share
+        are kept."""
         runs = {str(each) for each in run_ids}
         for stored in list(self._listed(None)):
             address = _Address(stored["thread"], stored["graph"])
@@ -165,7 +165,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
                 self._delete(self._of_checkpoint(stored))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy the checkpoints of a thread, and what tasks have written in it, to another one."""
+        """Copy the checkpoints of a thread, and the writes of its tasks, to another thread."""
         source, target = name_of(str(source_thread_id)), name_of(str(target_thread_id))
         oldest_first = sorted(self._items.below((ROOT, source)), key=lambda item: item.position)
         events = []
@@ -175,7 +175,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         self._items.change(events)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete old checkpoints of threads: all (`delete`), or all but the newest of each graph in them, and those
+        """Delete old checkpoints of threads: all (`delete`), or all except the newest of each graph in them, and those
         from which channels that store differences are rebuilt (`keep_latest`)."""
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy: {strategy!r} is neither keep_latest nor delete")
@@ -242,12 +242,13 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """A version of a channel: it sorts after `current`, and two branches of a thread never have the same."""
+        """A version of a channel. It sorts after `current`, and differs from the versions of other branches of a
+        thread."""
         number = int(current.partition(".")[0]) + 1 if current is not None else 1
         return f"{number:032}.{random.random():016}"
 
     def _listed(self, config: RunnableConfig | None) -> Iterable[Mapping[str, Any]]:
-        """What is stored of the checkpoints that a config names, the newest first."""
+        """The stored parts of the checkpoints that a config names, the newest first."""
         below: Sequence[str]
         if config is None:
             below, wanted = [ROOT], None
@@ -278,7 +279,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         )
 
     def _value(self, address: _Address, channel: str, version: object) -> tuple[Any, ...]:
-        """The value of a channel in a version; () if it had none."""
+        """The value of a channel in a version; () if there is none."""
         item = self._items.get(address.namespace(VALUES), _value_key(channel, version))
         return () if item is None or "type" not in item.value else (self._loaded(address, item.value),)
 
@@ -326,11 +327,11 @@ class RecallogSaver(BaseCheckpointSaver[str]):
 
 
 class _Dumped(NamedTuple):
-    """A value as items have it."""
+    """A value in the form of items."""
 
     fields: Mapping[str, Any]
     parts: Sequence[Event]
-    """What writes the pieces of a large one."""
+    """The events that write the pieces of a large value."""
 
 
 def _kind_of(item: ItemView) -> str:

@@ -14,7 +14,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def passes(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
-    """Whether a value has all that a filter asks for."""
+    """Whether a value meets all conditions of a filter."""
     return all(_is(value.get(field), wanted) for field, wanted in (filter or {}).items())
 
 
@@ -38,12 +38,12 @@ def _compare(found: Any, operator: str, other: Any) -> bool:
         raise ValueError(f"{operator}: is not one of $eq, $ne, {', '.join(_COMPARED)}")
     try:
         return _COMPARED[operator](float(found), float(other))
-    except (TypeError, ValueError):  # the value has no such field, or it is not a number
+    except (TypeError, ValueError):  # the value does not have the field, or it is not a number
         return False
 
 
 def matches(namespace: Sequence[str], condition: MatchCondition) -> bool:
-    """Whether a namespace begins or ends as a condition says; `*` matches any label."""
+    """Whether a namespace begins or ends with the labels of a condition; `*` matches any label."""
     path = condition.path
     if len(path) > len(namespace):
         return False

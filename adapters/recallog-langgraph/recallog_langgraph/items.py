@@ -17,7 +17,7 @@ _DIGEST_MARK = "#"
 
 
 def name_of(text: str) -> str:
-    """A name for any text: the text itself where it can be the name of an item or of a namespace, else its digest."""
+    """A name for any text: the text itself if it can name an item or a namespace, else its digest."""
     fits = 0 < len(text) <= limits.ITEM_NAME_CHARS_MAX and not text.startswith(_DIGEST_MARK)
     if fits and unicodedata.is_normalized("NFC", text):
         return text
@@ -32,14 +32,14 @@ class Items:
         self._space = space
         self._agent = agent
         self._written: Position | None = None
-        """The position of the last change: on a cluster the views may be behind it at the next read."""
+        """The position of the last change. On a cluster, the views may not have processed it at the next read."""
 
     def get(self, namespace: Sequence[str], key: str) -> ItemView | None:
         """The item under a key; None if there is none."""
         return self._memory.items.get(self._space, self._agent, list(namespace), key, after=self._written).item
 
     def below(self, namespace: Sequence[str], *, newest_first: bool = False, page: int = 200) -> Iterator[ItemView]:
-        """The items in a namespace and below it: in the order of their names, or those that changed last first."""
+        """The items in a namespace and below it, in the order of their names, or the last changed first."""
         cursor: str | None = None
         while True:
             found = self._memory.items.list(
@@ -57,7 +57,7 @@ class Items:
                 return
 
     def put(self, namespace: Sequence[str], key: str, value: Any, *, only_new: bool = False) -> Event:
-        """The change that gives an item a value; `only_new`: if there is no such item."""
+        """The change that sets the value of an item; with `only_new`, only if the item does not exist."""
         base = {"base": 0} if only_new else {}
         return self._event("item.put", namespace, key, value=value, **base)
 
@@ -66,7 +66,7 @@ class Items:
         return self._event("item.deleted", namespace, key)
 
     def change(self, events: Sequence[Event]) -> None:
-        """Make changes, in order. Up to 10,000 are made as a whole, also where the process is killed."""
+        """Make changes, in order. Up to 10,000 are made completely or not at all, even if the process is killed."""
         for start in range(0, len(events), limits.APPEND_EVENTS_MAX):
             part = events[start : start + limits.APPEND_EVENTS_MAX]
             self._written = self._memory.publish_many(part).items[-1]

@@ -56,15 +56,15 @@ class RecallogStore(BaseStore):
         agent: str,
         index: IndexConfig | Literal[False] | None = None,
     ) -> None:
-        """`index` is what searches with a query compare: by default all texts of a value, by Recallog's own model,
-        which runs on this machine; with an `IndexConfig` those of its fields, by its embeddings. False: such searches
-        rank nothing.
-        """
+        """`index` defines the texts that searches with a query compare. By default, these are all texts of a value,
+        compared by Recallog's own model, which runs on this machine. With an `IndexConfig`, they are the texts of its
+        fields, compared by its embeddings. With False, such searches do not rank."""
         self._items = Items(memory, space, agent)
         self._vectorizer = None if index is False else Vectorizer(index)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer operations. Reads see the state before the writes, and of two writes to one key the last counts."""
+        """Execute operations. Reads see the state before the writes. If a key is written twice, the last write
+        counts."""
         asked = list(ops)
         for op in asked:
             validate_op_namespace(op)
@@ -146,7 +146,7 @@ class RecallogStore(BaseStore):
 
 
 def _indexed(op: PutOp) -> tuple[Mapping[str, Any], Sequence[str] | None]:
-    """The value of an operation, and the fields of it that searches compare; None: those of the store."""
+    """The value of an operation, and the fields that searches compare; None means the fields of the store."""
     if op.value is None or op.index is False:
         return {}, ()
     return op.value, op.index
@@ -167,6 +167,6 @@ def _fields(item: ItemView) -> dict[str, Any]:
         "namespace": item.namespace[1:],
         "key": item.key,
         "value": item.value,
-        "created_at": item.at,  # as `InMemoryStore`: a put creates the item again
+        "created_at": item.at,  # as in `InMemoryStore`: a put creates the item again
         "updated_at": item.at,
     }

@@ -41,12 +41,13 @@ class Vectorizer:
     """Makes the vectors of values, and ranks them."""
 
     def __init__(self, index: IndexConfig | None) -> None:
-        """`index` as other stores of LangGraph take it; None: Recallog's own model, over all texts of a value."""
+        """`index` as in other stores of LangGraph; None means Recallog's own model, over all texts of a value."""
         self._embeddings = OwnEmbeddings() if index is None else ensure_embeddings(index.get("embed"))
         self._fields: Sequence[str] = [_WHOLE] if index is None else index.get("fields") or [_WHOLE]
 
     def vectors_of(self, values: Sequence[tuple[Mapping[str, Any], Sequence[str] | None]]) -> list[list[str]]:
-        """For each value, with the fields to read if they are not those of the store: its vectors, as text."""
+        """For each value: its vectors, as text. Each value comes with the fields to read, or None for those of the
+        store."""
         texts = [_texts_of(value, self._fields if fields is None else fields) for value, fields in values]
         wanted = list(dict.fromkeys(text for each in texts for text in each))
         made = self._embeddings.embed_documents(wanted) if wanted else []
@@ -54,7 +55,7 @@ class Vectorizer:
         return [[by_text[text] for text in each] for each in texts]
 
     def score(self, query: str, vectors: Iterable[Sequence[str]]) -> list[float | None]:
-        """For each value the similarity of its best text to the query; None for a value without vectors."""
+        """For each value: the similarity of its best text to the query; None for a value without vectors."""
         asked = _normal(np.asarray([self._embeddings.embed_query(query)], np.float32))[0]
         return [_best(asked, [_read(text) for text in each]) for each in vectors]
 

@@ -1,4 +1,4 @@
-"""The store: what it answers is what LangGraph's `InMemoryStore` answers."""
+"""The store gives the same answers as LangGraph's `InMemoryStore`."""
 
 import asyncio
 import hashlib
@@ -52,7 +52,7 @@ MANY = 1_000
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """Vectors of eight dimensions that follow from the texts."""
+    """Vectors of eight dimensions that depend only on the texts."""
     return [[float(byte) - 100 for byte in hashlib.sha256(text.encode()).digest()[:8]] for text in texts]
 
 
@@ -60,7 +60,7 @@ INDEX: Any = {"dims": 8, "embed": embed, "fields": ["text"]}
 
 
 def shown(result: Any) -> Any:
-    """A result without its times; a search without its order."""
+    """A result without its times, and a search without its order."""
     if isinstance(result, list) and result and not isinstance(result[0], tuple):
         scored = [
             (each.namespace, each.key, each.value, None if each.score is None else round(each.score, 5))
@@ -109,7 +109,7 @@ class LikeInMemoryStore(RuleBasedStateMachine):
     @rule(conditions=CONDITIONS, depth=st.none() | st.integers(1, 3), limit=st.integers(1, 4), offset=st.integers(0, 2))
     def list_namespaces(self, conditions: Any, depth: int | None, limit: int, offset: int) -> None:
         (everything,) = self.theirs.batch([ListNamespacesOp(conditions, None, MANY, 0)])
-        # `InMemoryStore` lists namespaces without items too, such as those that were only asked for.
+        # `InMemoryStore` also lists namespaces without items, such as those that were only read.
         present = [
             each for each in everything if any(item.namespace == each for item in self.theirs.search(each, limit=MANY))
         ]

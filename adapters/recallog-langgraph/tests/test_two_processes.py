@@ -1,4 +1,4 @@
-"""What a graph has stored is there after its process was killed."""
+"""The data that a graph has stored is still there after its process was killed."""
 
 import signal
 import subprocess

@@ -23,7 +23,7 @@ class RecallogSession:
     ```
 
     What was said is remembered as any conversation: `memory.recall` and prompts of the agent find it in other sessions
-    too. Items that are popped or cleared leave the session and stay in the ledger.
+    too. Items that are popped or cleared are removed from the session, and stay in the ledger.
     """
 
     session_id: str
@@ -39,7 +39,7 @@ class RecallogSession:
         session_settings: SessionSettings | None = None,
         compacted: bool = False,
     ) -> None:
-        """`compacted`: once reactors have compacted a long history, its beginning is a summary."""
+        """With `compacted`, the beginning of a long history is a summary once reactors have compacted it."""
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
         self._conversation = (space, agent, session_id)
@@ -61,18 +61,18 @@ class RecallogSession:
             await self._memory.conversation.add(*self._conversation, messages, continues=True)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item out of the session and return it; None if the session is empty."""
+        """Remove the newest item from the session and return it; None if the session is empty."""
         removed = (await self._memory.conversation.pop(*self._conversation)).messages
         return _item_of(removed[-1]) if removed else None
 
     async def clear_session(self) -> None:
-        """Take all items out of the session."""
+        """Remove all items from the session."""
         await self._memory.conversation.clear(*self._conversation)
 
 
 def _message_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as a message. Its id has another name: the SDK adds an item that it has popped once more, and a message
-    with an id is added once."""
+    """An item as a message. Its id is stored under another name: the SDK adds an item again after it was popped, but a
+    message with an id is added only once."""
     return {_KEPT_ID if name == _ID else name: value for name, value in item.items()}
 
 

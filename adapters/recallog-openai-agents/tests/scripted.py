@@ -1,4 +1,4 @@
-"""A model of the SDK that gives scripted answers, and keeps what it was asked."""
+"""A model of the SDK that gives scripted answers, and records its inputs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A session: what it answers is what the SDK's `SQLiteSession` answers."""
+"""A session gives the same answers as the SDK's `SQLiteSession`."""
 
 import asyncio
 import signal

@@ -40,7 +40,8 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 
 _BATCH_TEXTS_MAX = 16
 _CALL_TEXTS_MAX = 64
-"""Texts whose token vectors are in memory at once: 64 texts of 256 tokens take 25 MB at 384 dimensions."""
+"""The number of texts whose token vectors are in memory at once: 64 texts of 256 tokens take 25 MB at 384
+dimensions."""
 _CHARS_PER_TOKEN_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
 """Folders with the same model in other formats."""
@@ -57,11 +58,11 @@ class _Model:
     chars_max: int
     prefixes: Prefixes
     unknown_id: int | None
-    """The token of text that the vocabulary cannot express."""
+    """The token for text that is not in the vocabulary."""
 
 
 def open_embedder(name: str, api_key: str | None, deadline_seconds: float) -> "SentenceTransformersEmbedder":
-    """The embedder that a setting spells: `sentence-transformers`, or with a colon and a folder or a model's name."""
+    """The embedder for a setting: `sentence-transformers`, or with a colon and a folder or a model's name."""
     _, colon, rest = name.partition(":")
     where, prefixes = split_name(rest)
     if colon and not where:
@@ -72,7 +73,7 @@ def open_embedder(name: str, api_key: str | None, deadline_seconds: float) -> "S
 class SentenceTransformersEmbedder(Embedder):
     """Runs all-MiniLM-L6-v2, or the model `name`: a folder, or a model in Hugging Face's cache.
 
-    `prefixes` replaces those of a named model. The model is loaded at the first call, or when `dimension` or
+    `prefixes` replaces the prefixes of a named model. The model is loaded at the first call, or when `dimension` or
     `token_vectors` of a named model is read, and again after `close`. Loading, and reading the `model` of a named one,
     raise `SettingsError` for a missing package or model, and for weights that differ from the pinned ones.
     """
@@ -93,7 +94,7 @@ class SentenceTransformersEmbedder(Embedder):
         folder = Path(self._name).expanduser()
         if folder.is_dir():
             return f"{folder.resolve().name}@{_identity(folder)}{suffix}"
-        # The folder of a cached model is named by its commit.
+        # The folder of a cached model has the name of its commit.
         return f"{self._name}@{_cached(self._name).name[:12]}{suffix}"
 
     @cached_property
@@ -136,7 +137,7 @@ class SentenceTransformersEmbedder(Embedder):
         if token_vectors:
             states = row.get("token_embeddings")
             token_vectors = states is not None and states.shape[-1] == dimension
-        # Such pooling changes the mask that tells tokens from padding.
+        # Such pooling changes the mask that distinguishes tokens from padding.
         token_vectors &= all(getattr(module, "include_prompt", True) for module in transformer)
         return _Model(
             transformer,
@@ -163,7 +164,7 @@ class SentenceTransformersEmbedder(Embedder):
 
 
 def _tokens(model: _Model, text: "_Text", passage: Passage, prefix: str) -> list[Located] | None:
-    """The tokens of a passage's own text whose vectors are wanted; None if the model cannot read that text."""
+    """The tokens of a passage's own text whose vectors are needed; None if the model cannot read that text."""
     if not _is_fast(model.transformer):
         return []
     tokens = _located(model, text, prefix, cut=True)
@@ -176,17 +177,18 @@ def _embedding(row: dict[str, Any], own: Sequence[Located]) -> Embedding:
     vector = unit(row["sentence_embedding"].float().numpy())
     if not own:
         return Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
-    # Some tokenizers pad in front.
+    # Some tokenizers pad at the beginning.
     states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
     return Embedding(vector, [(token.start, token.end) for token in own], unit(states[[token.row for token in own]]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The text of a passage for the library. Only some of its versions strip white space; it is stripped here."""
+    """The text of a passage for the library. Only some versions of the library strip white space, so it is stripped
+    here."""
 
     whole: str
-    """That of the passage, cut to the characters that may count."""
+    """The text of the passage, cut to the characters that may count."""
     begin: int
     """The first character in `whole` that the model reads."""
 

@@ -1,4 +1,4 @@
-"""Test a projection or a reactor of your own without any service or files.
+"""Tests of custom projections and reactors, without services and files.
 
 ```python
 driver = ProjectionDriver(MyProjection())

@@ -1,4 +1,4 @@
-"""The drivers: a projection, or a reactor, beside a ledger and a store in memory."""
+"""The drivers: a projection, or a reactor, with a ledger and a store in memory."""
 
 import asyncio
 from collections import Counter
@@ -32,13 +32,13 @@ Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _ROUNDS_MAX = 100
-"""How often `ReactorDriver.check` lets a reactor answer what its own answers make due."""
+"""How often `ReactorDriver.check` lets a reactor answer triggers that its own answers make due."""
 
 
 class ProjectionDriver:
     """A ledger and a store in memory, and the real projector between them.
 
-    The projection is folded as `Memory.open(projections=…)` does it, with the settings it may read. A record that it
+    The projection is folded as by `Memory.open(projections=…)`, with the settings that it may read. A record that it
     cannot apply raises `ProjectionError`, unless `dead_letters_allowed`.
     """
 
@@ -80,7 +80,7 @@ class ProjectionDriver:
         return _finish(dead_letters.all_dead_letters(self._projector.store, self._generation))
 
     def check(self) -> None:
-        """Raise `ProjectionError` if the rows depend on anything but the records, such as where batches end."""
+        """Raise `ProjectionError` if the rows depend on anything except the records, such as the ends of batches."""
         expected = self._all_rows(self._projector, self._generation)
         for batch_records in (1, 3):
             ledger = MemoryLedger(unique_ids=self._unique_ids, batch_records=batch_records)
@@ -116,7 +116,7 @@ class ReactorDriver:
     """A memory in this process whose triggers one reactor answers, one call at a time.
 
     `projections` make triggers of your own due, as with `Memory.open`. The built-in reactors do not answer. Each method
-    runs an event loop until it is done, so it cannot be called inside one.
+    runs an event loop, so it cannot be called inside one.
     """
 
     def __init__(
@@ -152,13 +152,13 @@ class ReactorDriver:
         return [trigger for trigger in found if trigger.kind in self.reactor.kinds]
 
     def pending(self) -> list[PendingTrigger]:
-        """All triggers that are due, also those of kinds that the reactor does not answer."""
+        """All triggers that are due, including those of kinds that the reactor does not answer."""
         return list(self._run(lambda memory, _: memory.pending()))
 
     def answer(self, *, crash_after: int | None = None) -> list[Event]:
-        """Let the reactor answer what is due, and return the events that were written, the closing ones included.
+        """Let the reactor answer the due triggers, and return the events that were written, including the closing ones.
 
-        With `crash_after` the process ends when so many of these events are written. The next call is a new process.
+        With `crash_after`, the process ends after this number of events. The next call is a new process.
         """
         before = len(self.events())
         self.ledger.fails_after = crash_after
@@ -168,11 +168,11 @@ class ReactorDriver:
         return self.events()[before:]
 
     def check(self) -> None:
-        """Raise `ProjectionError` if a process that ends at any moment of an answer changes what comes of it.
+        """Raise `ProjectionError` if the result depends on the moment at which a process ends during an answer.
 
-        What is due is answered until nothing is, and again from the beginning with a crash after each of the events.
-        Each trigger must be closed once then. The events of a reactor that is `pure` must be the same; the answer of
-        any other one may end where the crash was.
+        Due triggers are answered until none is left, and again from the beginning with a crash after each event. Each
+        trigger must then be closed once. The events of a `pure` reactor must be the same. The answer of any other
+        reactor may end at the crash.
         """
         given = self.ledger.values()
         expected = self._until_nothing_is_due()
@@ -216,13 +216,13 @@ class ReactorDriver:
 
 
 def _content(events: Sequence[Event]) -> list[tuple[Any, ...]]:
-    """The events, each once, as they must be after a repeat."""
+    """The events, each once, in the form that must be the same after a repeat."""
     told = {(e.space, e.id): (e.id, e.kind, e.at, e.turn, e.session, e.payload) for e in events}
     return [told[key] for key in sorted(told)]
 
 
 class _StaysOpen(Reactor):
-    """Asks another reactor, which it does not close."""
+    """Calls another reactor, which it does not close."""
 
     immediate = True
 
@@ -239,7 +239,7 @@ class _StaysOpen(Reactor):
 
 
 class _Crashed(BaseException):
-    """The process has ended. Not an `Exception`: nothing goes on after it."""
+    """The process has ended. It is not an `Exception`, so that nothing continues after it."""
 
 
 class _CrashingLedger(MemoryLedger):
@@ -257,7 +257,7 @@ class _CrashingLedger(MemoryLedger):
         return positions
 
     def reset(self, values: Sequence[bytes]) -> None:
-        """Have only these records."""
+        """Replace all records by these."""
         self._values, self._appended, self._offsets = [], [], {}
         for data in values:
             try:
@@ -267,7 +267,8 @@ class _CrashingLedger(MemoryLedger):
 
 
 def _finish(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never waits: ledger and store are in memory. Works inside an event loop too."""
+    """The result of a coroutine that never waits, because ledger and store are in memory. Works inside an event loop
+    too."""
     try:
         coroutine.send(None)
     except StopIteration as done:

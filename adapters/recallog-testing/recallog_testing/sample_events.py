@@ -6,7 +6,7 @@ from recallog_schemas import Event
 
 
 def event(kind: str = "agent.spoke", *, space: str = "village", agent: str = "baker", **fields: Any) -> Event:
-    """An event; the default payload is a text."""
+    """An event. The default payload is a text."""
     fields.setdefault("payload", {"text": "Bread!"})
     return Event(space=space, agent=agent, kind=kind, **fields)
 

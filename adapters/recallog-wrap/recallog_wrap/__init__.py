@@ -1,4 +1,4 @@
-"""Memory for the Python clients of OpenAI and Anthropic: `recallog.wrap` finds this package."""
+"""Memory for the Python clients of OpenAI and Anthropic. `recallog.wrap` finds this package."""
 
 from recallog_wrap.wrapping import wrap
 

@@ -23,7 +23,7 @@ class AnthropicMessages(Exchange):
         return _Events()
 
     def _preceded(self, message: Message, recalled: str) -> Message:
-        """Results of tools come first in a message."""
+        """A message with recalled memories added. Results of tools must come first in a message."""
         content = message.get("content")
         if not isinstance(content, list):
             return super()._preceded(message, recalled)

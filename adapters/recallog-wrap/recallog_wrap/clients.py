@@ -1,6 +1,7 @@
 """The HTTP client of a wrapped client: it sees every request and its answer, streamed or not.
 
-Both clients of each API send all requests by the method `send` of an HTTP client, of httpx or of a library like it.
+Both clients of each API send all requests with the method `send` of an HTTP client, which is from httpx or a similar
+library.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ logger = logging.getLogger("recallog.wrap")
 
 @dataclass
 class _Turn:
-    """One exchange that is under way."""
+    """An exchange in progress."""
 
     remembering: Remembering
     exchange: Exchange
@@ -53,7 +54,7 @@ def remembering_http(http: Any, remembering: Remembering) -> Any:
     mixin = _Asynchronous if hasattr(http, "aclose") else _Synchronous
     wrapped.__class__ = type(type(http).__name__, (mixin, type(http)), {})
     wrapped.remembering = remembering
-    wrapped.original = http  # a client closes its connections when nothing refers to it any more
+    wrapped.original = http  # a client closes its connections when nothing refers to it
     return wrapped
 
 
@@ -93,7 +94,7 @@ class _Asynchronous:
 
 
 class _Recording:
-    """An answer that is recorded while it is read, and stored once it ends or is given up."""
+    """An answer that is recorded while it is read, and stored once it ends or is abandoned."""
 
     def __init__(self, response: Any, turn: _Turn) -> None:
         self._stream = response.stream
@@ -101,7 +102,7 @@ class _Recording:
         self._answer: Answer = turn.exchange.answer()
         self._has_events = response.headers.get("content-type", "").startswith("text/event-stream")
         self._rest = b""
-        """What has arrived of a line that has not ended, or of an answer that does not come in events."""
+        """The received part of an incomplete line, or of an answer that is not sent as events."""
         self._is_stored = False
 
     def _take(self, data: bytes) -> None:
@@ -160,7 +161,7 @@ class _AsyncRecorded(_Recording):
 
 
 def _turn_of(remembering: Remembering, request: Any) -> _Turn | None:
-    """The exchange that a request begins; None if it begins none."""
+    """The exchange that a request begins; None if it does not begin one."""
     if request.method != "POST":
         return None
     exchange = next((each for each in EXCHANGES if request.url.path.endswith(each.path)), None)
@@ -168,13 +169,13 @@ def _turn_of(remembering: Remembering, request: Any) -> _Turn | None:
         return None
     try:
         body = json.loads(request.read())
-    except (ValueError, RuntimeError):  # no JSON, or an upload
+    except (ValueError, RuntimeError):  # not JSON, or an upload
         return None
     return _Turn(remembering, exchange, body, remembering.session()) if isinstance(body, dict) else None
 
 
 def _changed(request: Any, body: Mapping[str, Any]) -> Any:
-    """A request with another body, whose answer comes uncompressed."""
+    """A request with another body, whose answer is not compressed."""
     headers = request.headers.copy()
     headers["accept-encoding"] = "identity"
     for name in ("content-length", "transfer-encoding"):

@@ -1,7 +1,7 @@
-"""The requests of the APIs and their answers: what is remembered of them, and where what was recalled is put.
+"""The requests of the APIs and their answers: the parts that are remembered, and the place of recalled memories.
 
-What is remembered is the words, the calls of tools and their results, in one form for each API, so that a history that
-a program passes again is recognised, whatever fields it has kept.
+Texts, tool calls and their results are remembered, in one form for each API. Therefore a history that a program passes
+again is recognised, whatever fields it has kept.
 """
 
 import json
@@ -21,42 +21,42 @@ class Answer(ABC):
 
     @abstractmethod
     def messages(self) -> list[Message]:
-        """What has arrived, as messages."""
+        """The messages that have arrived so far."""
 
 
 class Exchange(ABC):
     """One endpoint of an API."""
 
     path: ClassVar[str]
-    """How the paths of its requests end."""
+    """The end of the paths of its requests."""
     history: ClassVar[str]
-    """The field of a request with the messages."""
+    """The field of a request that contains the messages."""
 
     def asked(self, body: Mapping[str, Any]) -> list[Message]:
         """The messages of a request that are remembered."""
         return self.kept(_listed(body.get(self.history)))
 
     def question(self, body: Mapping[str, Any]) -> str:
-        """What the user has said last in a request; "" if its last message is not the user's."""
+        """The last words of the user in a request; "" if its last message is not from the user."""
         last = (self.asked(body) or [{}])[-1]
         return text_of(last.get("content")) if last.get("role") == "user" else ""
 
     def with_recalled(self, body: Mapping[str, Any], recalled: str) -> dict[str, Any]:
-        """A request in which what was recalled precedes the words of its last message."""
+        """The request, with recalled memories before the words of its last message."""
         messages = _listed(body.get(self.history))
         return {**body, self.history: [*messages[:-1], self._preceded(messages[-1], recalled)]}
 
     @abstractmethod
     def kept(self, messages: Sequence[Any]) -> list[Message]:
-        """What is remembered of messages."""
+        """The parts of messages that are remembered."""
 
     @abstractmethod
     def answered(self, body: Mapping[str, Any]) -> list[Message]:
-        """The messages of an answer that came as a whole."""
+        """The messages of an answer that is not streamed."""
 
     @abstractmethod
     def answer(self) -> Answer:
-        """An answer that is about to arrive in events."""
+        """A new answer that will arrive in events."""
 
     def _preceded(self, message: Message, recalled: str) -> Message:
         content = message.get("content")
@@ -77,14 +77,14 @@ def text_of(content: object) -> str:
 
 
 def plain(content: object) -> object:
-    """A content of texts alone as one text."""
+    """A content as one text if it consists only of texts."""
     parts = content if isinstance(content, list) else None
     only_texts = parts and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts)
     return text_of(content) if only_texts else content
 
 
 def chosen(fields: Mapping[str, Any], *names: str) -> Message:
-    """Those of some fields that are there."""
+    """The fields with these names that exist."""
     return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
@@ -95,7 +95,7 @@ def _listed(history: object) -> list[Any]:
 
 
 def parsed(text: str) -> object:
-    """Arguments parsed from JSON; their text if they have arrived only in part."""
+    """Arguments parsed from JSON, or their text if only a part has arrived."""
     try:
         return json.loads(text or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The memory of a wrapped client: what is recalled for a request, and what is stored of an exchange."""
+"""The memory of a wrapped client: the memories that are recalled for a request, and the messages that are stored."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -29,13 +29,13 @@ class Remembering:
     agent: str
     session: Callable[[], str]
     recalled: int
-    """How many hits a request gets at most; 0: none."""
+    """The most hits that are added to a request; 0 means none."""
     recall_seconds: float
-    """How long a request waits for them."""
+    """How long a request waits for hits."""
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "recallog-wrap"))
 
     def enrich(self, exchange: Exchange, body: Mapping[str, Any], session: str) -> Mapping[str, Any]:
-        """A request with what the agent remembers about it. Without an answer in time the request is as it was."""
+        """A request with memories of the agent about it. If they are not found in time, the request is not changed."""
         question = exchange.question(body)
         if not self.recalled or not question.strip():
             return body
@@ -48,7 +48,8 @@ class Remembering:
         return exchange.with_recalled(body, "\n".join([HEADING, *lines])) if lines else body
 
     def store(self, asked: Sequence[Message], answered: Sequence[Message], session: str) -> None:
-        """Add an exchange to the conversation. A failure costs the memory and never the answer."""
+        """Add an exchange to the conversation. After a failure, the memory lacks the exchange, but the client gets the
+        answer."""
         try:
             self.memory.conversation.add(self.space, self.agent, session, [*asked, *answered])
         except RecallogError as error:

@@ -1,4 +1,4 @@
-"""`wrap`: a client of OpenAI or Anthropic that remembers."""
+"""`wrap`: a client of OpenAI or Anthropic with a memory."""
 
 import os
 from collections.abc import Callable
@@ -29,13 +29,13 @@ def wrap(
 ) -> Client:
     """A copy of a client, synchronous or asynchronous, that remembers.
 
-    What the user says and what the model answers is stored in the conversation `session`: by default a new one for each
-    call of `wrap`; a function names that of each request. Before a question is sent, up to `recalled` memories of other
-    sessions precede it in the last message, if they are found within `recall_seconds`. An answer that ends early, or
-    that nobody reads to its end, is stored as far as it has arrived.
+    Messages of the user and answers of the model are stored in the conversation `session`. By default, it is a new one
+    for each call of `wrap`. A function can name the session of each request. Before a question is sent, up to
+    `recalled` memories of other sessions precede it in the last message, if they are found within `recall_seconds`. An
+    answer that ends early, or is not read to its end, is stored as far as it has arrived.
 
-    `memory` is one of `recallog.sync`, in asynchronous programs too; by default the folder `home` is opened, or the one
-    that the environment names. A failure of the memory is logged, and the client answers without it.
+    `memory` is a memory of `recallog.sync`, even in asynchronous programs. By default, the folder `home` is opened, or
+    the folder that the environment names. A failure of the memory is logged, and the client answers without it.
     """
     http = getattr(client, "_client", None)
     if not hasattr(http, "send") or not hasattr(client, "copy"):

@@ -1,1 +1,2 @@
-"""Commands: one handler each, from validated arguments to events, and to the verdict of the views on them."""
+"""Commands: one handler each, which makes events from validated arguments and returns the verdict of the views on
+them."""

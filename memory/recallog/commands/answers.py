@@ -1,4 +1,5 @@
-"""What publishing an answer needs of a memory: the answer that was begun, ids that are taken, and the ledger."""
+"""The parts of a memory that publishing an answer needs: the answer that was begun, ids that are taken, and the
+ledger."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
@@ -27,7 +28,7 @@ class AnsweredMemory:
         return self._access.components.due_groups()
 
     async def standing(self, space: str, trigger: str) -> Work | None:
-        """The row of `due.now` of a trigger, also of a user's projection; None if it is not due, or not any more."""
+        """The row of `due.now` of a trigger, possibly of a user's projection; None if it is not, or no longer, due."""
         query = partial(due.standing, space=space, trigger=trigger)
         for views in self._groups:
             found = await self._access.router.of_space(space, query, views=views)
@@ -42,7 +43,7 @@ class AnsweredMemory:
         ledger = self._access.components.ledger
         if not await self._access.of_space(space, At(), event_lookup.offsets_of, ledger, space, [id_]):
             return False
-        # Looked at afterwards: an event that has closed the trigger has done so in these views too.
+        # Checked afterwards: an event that has closed the trigger has then closed it in these views too.
         if await self._access.of_space(space, At(), due.still_due, [(space, trigger)]):
             return True
         own = self._groups[1:]

@@ -1,8 +1,8 @@
-"""The one form of commands: look first, publish, and read the verdict of the views.
+"""The common form of commands: check first, publish, and read the verdict of the views.
 
-The views decide, in the order of the ledger. What they would refuse now is refused before anything is written, by their
-own fold over the rows as they are. A caller that gives the id of the event may repeat the call, so that its event is
-always written; the verdict on the first one counts.
+The views decide in ledger order. A change that they would refuse now is refused before it is written, by their own fold
+over the present rows. A caller that gives the id of the event may repeat the call. Its event is therefore always
+written, and the verdict on the first event counts.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
     from recallog_projections.projection import Projection
 
 Reasons = Mapping[str, str]
-"""Why a change is refused, by the id of each thing that stays as it is; "" stands for the change as a whole. Empty if
-the change is made."""
+"""Why a change is refused, by the id of each item that is not changed; "" refers to the whole change. Empty if the
+change is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the views made of the events of a command."""
+    """The verdict of the views on the events of a command."""
 
     positions: Sequence[Position]
-    """Of each event."""
+    """The positions of the events."""
     reasons: Sequence[Reasons]
-    """Of each event, why it was refused."""
+    """For each event, why it was refused."""
     snapshot: "Snapshot"
-    """The rows that were asked for, as they are after the last event."""
+    """The rows that were requested, as they are after the last event."""
 
     @property
     def position(self) -> Position:
-        """Of the last event."""
+        """The position of the last event."""
         return self.positions[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """How the views judge the commands of a model: a projection that notes what it refuses.
+    """Judges the commands of a model as the views do, by a projection that records its refusals.
 
     The events of one call belong to one agent of one space.
     """
 
     fold: Callable[[], "Projection"]
     refusals: Log[Any]
-    """Its rows have `event` and `why`, as those of `recallog_projections.refusals`."""
+    """A log whose rows have `event` and `why`, like those of `recallog_projections.refusals`."""
     reads: Sequence[Table[Any]] = ()
     """Tables of other projections that it reads."""
 

@@ -6,8 +6,8 @@
 4. the keys are destroyed
 5. views and index are built again next to the present ones, and replace them
 
-After a crash between 3 and 4, the next process that folds the event destroys the keys. So an interrupted erasure is
-always completed.
+After a crash between 3 and 4, the next process that folds the event destroys the keys. Therefore an interrupted erasure
+is always completed.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ COLLECTED_SECONDS = 60.0
 
 
 def unit_of(space: str, subject: str | None, entry: str | None, *, all_: bool) -> Unit:
-    """The unit that the arguments of a call name. Raises `InvalidArgument` unless they name one."""
+    """The unit that the arguments of a call name. Raises `InvalidArgument` unless they name exactly one."""
     if (subject is not None) + (entry is not None) + all_ != 1:
         text = "subject: give a subject, an entry, or all (the whole space): one of them"
         raise InvalidArgument(text, path="subject", rule="one_of")
@@ -58,7 +58,7 @@ async def erase(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> ErasureReport:
-    """Erase units of one kind and one space, and answer once no view and no index contains them."""
+    """Erase units of one kind and one space. Returns when no view and no index contains them."""
     ledger, progress = access.components.ledger, progress or access.progress
     await ledger.open()
     store = None if await ledger.sealing.refresh() is None else ledger.sealing.keys
@@ -82,7 +82,7 @@ async def erase(
 
 
 async def erase_events(access: MemoryAccess, space: str, ids: Sequence[str], by: str) -> ErasureReport:
-    """Erase single events that are each sealed with a key of their own."""
+    """Erase single events that are each sealed with a separate key."""
     return await erase(access, [Unit(space, "entry", id_) for id_ in ids], by, None)
 
 
@@ -123,7 +123,7 @@ def _counts(kinds: Counter[str]) -> tuple[KindCount, ...]:
 async def fold_again(access: MemoryAccess, erased: Position, progress: Progress | None) -> None:
     """Wait until all views and the index have processed the event at `erased`.
 
-    Generations that were begun before cannot: see `Projector.commit`.
+    Generations that were begun earlier cannot process it: see `Projector.commit`.
     """
     components = access.components
     for group in components.groups():
@@ -140,7 +140,7 @@ async def fold_again(access: MemoryAccess, erased: Position, progress: Progress 
 
 
 async def _wait_until_collected(store: "Store", partition: int) -> None:
-    """Wait until former generations are deleted, also from the bytes of files."""
+    """Wait until former generations are deleted, even from the bytes of files."""
     give_up = time.monotonic() + COLLECTED_SECONDS
     while await store.has_garbage(partition):
         if time.monotonic() > give_up:

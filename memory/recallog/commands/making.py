@@ -12,7 +12,7 @@ from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
 def make_event(
     space: str, agent: str, kind: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
-    """A new event; without an id it gets a new one.
+    """A new event. Without an id, it gets a new one.
 
     Raises `InvalidArgument`, which names the field of the payload, and `EventTooLarge`.
     """

@@ -13,9 +13,9 @@ from recallog_schemas.views import Recorded
 async def record(
     access: MemoryAccess, space: str, agent: str, kind: str, payload: Mapping[str, Any], **envelope: Any
 ) -> Recorded:
-    """Publish an event, without the values of its payload that are None, and answer it once the views have it.
+    """Publish an event, without values of its payload that are None, and return it once the views have it.
 
-    `envelope` may have `event_id`. Raises as `made` does.
+    `envelope` may have `event_id`. Raises the errors of `make_event`.
     """
     given = {name: value for name, value in payload.items() if value is not None}
     event = make_event(space, agent, kind, given, **envelope)

@@ -1,4 +1,4 @@
-"""Settings of agents and spaces: each change is published, and the answer has all settings after it."""
+"""Settings of agents and spaces. Each change is published, and the answer has all settings after it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,5 @@
-"""Records of the ledger as entries: an event, or the reason why a record is not one; and the positions from which to
-follow."""
+"""Records of the ledger as entries, each an event or the reason why the record is not an event; and the positions from
+which to follow."""
 
 import asyncio
 from collections import deque
@@ -48,7 +48,7 @@ def entry_of(position: Position, data: bytes) -> LedgerEntry:
 async def follow(
     memory: Memory, begins: Mapping[int, int], space: str | None, *, once: bool = False
 ) -> AsyncGenerator[Batch]:
-    """Batches of the ledger from the offset in `begins` on, by partition; of one space or of all.
+    """Batches of the ledger from the offsets in `begins`, which are by partition, of one space or of all.
 
     Ends at the present end of the ledger with `once`; otherwise it waits for new records until it is cancelled.
     """
@@ -90,6 +90,6 @@ async def newest_in_space(memory: Memory, space: str, count: int) -> Position:
 
 
 async def check_partition(memory: Memory, position: Position) -> Position:
-    """`position`, if the ledger has its partition. Raises `OutOfRange`."""
+    """`position`, if the ledger has its partition. Raises `OutOfRange` if it does not."""
     positions.check_partition(len(await memory.admin.ledger_ends()), position.partition, "--from")
     return position

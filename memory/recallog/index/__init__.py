@@ -1,1 +1,1 @@
-"""The semantic index of a memory: the indexer that maintains it, its service process, and access for readers."""
+"""The semantic index of a memory: the indexer that maintains it, its service process, and its access for readers."""

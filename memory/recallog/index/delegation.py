@@ -1,4 +1,4 @@
-"""Delegation of operations to the service of a folder's index, and what holds if it cannot answer."""
+"""Delegation of operations to the service of a folder's index, and the fallback if it cannot answer."""
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -12,14 +12,15 @@ from recallog_schemas.errors import IndexUnavailable, ViewsTooNew
 Answer = TypeVar("Answer")
 
 _TRIES = 2
-"""How often an operation is sent: a service that ends meanwhile is started again once."""
+"""How often an operation is sent. If a service ends meanwhile, it is started again once."""
 
 _reason: ContextVar[IndexUnavailable | None] = ContextVar("reason", default=None)
-"""Why the query that is being executed here cannot use the index."""
+"""Why the query that this process executes cannot use the index."""
 
 
 def encode(asked: object) -> bytes:
-    """The arguments of an operation, or a query, as JSON. Raises `IndexUnavailable` for what JSON cannot say."""
+    """The arguments of an operation, or a query, as JSON. Raises `IndexUnavailable` for values that JSON cannot
+    represent."""
     try:
         return msgspec.json.encode(asked)
     except UnicodeEncodeError:
@@ -31,9 +32,9 @@ async def answer(
     start: Callable[[], Awaitable[None]],
     here: Callable[[], Awaitable[Answer]],
 ) -> Answer:
-    """The answer of the service, from `served`; that of `here`, without the index, if the index cannot answer.
+    """The answer of the service, from `served`. If the index cannot answer, the answer of `here`, without the index.
 
-    If no service answers, `start` makes one answer, or raises why there is none: `IndexUnavailable`.
+    If no service answers, `start` starts one, or raises `IndexUnavailable` with the reason.
     """
     for _ in range(_TRIES):
         try:
@@ -43,7 +44,7 @@ async def answer(
         except IndexUnavailable as error:
             reason = error
             break
-        except ViewsTooNew as error:  # it lacks a model whose kinds this process knows
+        except ViewsTooNew as error:  # it does not have a model whose kinds this process knows
             reason = IndexUnavailable(str(error))
             break
         try:
@@ -61,7 +62,7 @@ async def answer(
 async def answer_after(wait: Callable[[], Awaitable[None]], served: Callable[[], Awaitable[Answer]]) -> Answer:
     """The answer of the service, from `served`, after `wait` has waited for its index.
 
-    Nothing is answered without the index: raises `IndexUnavailable` if it cannot answer, and what `wait` raises.
+    There is no answer without the index: raises `IndexUnavailable` if it cannot answer, and the errors of `wait`.
     """
     tries_left = _TRIES
     while True:
@@ -75,7 +76,7 @@ async def answer_after(wait: Callable[[], Awaitable[None]], served: Callable[[],
 
 
 def check_available() -> None:
-    """Raise the reason why the query that is being executed cannot use the index, if there is one."""
+    """Raise the reason why the query that this process executes cannot use the index, if there is one."""
     reason = _reason.get()
     if reason is not None:
         raise reason

@@ -1,4 +1,4 @@
-"""The index of a memory that was opened with an embedder of its own: this process maintains it, and asks it."""
+"""The index of a memory that was opened with a custom embedder: this process maintains and searches it."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class FollowedIndex(IndexInProcess):
-    """The index for the process that has its embedder. It follows the ledger from its first use until it is closed.
+    """The index in the process that has its embedder. It follows the ledger from its first use until it is closed.
 
-    No other process can: only this one has the embedder.
+    Other processes cannot maintain it, because they do not have the embedder.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class FollowedIndex(IndexInProcess):
         ownership: Ownership | None = None,
     ) -> None:
         """`indexer` makes the indexer with a function that loads embedders by name, and the name of the first one.
-        `ownership` is of an engine in a folder, which one process can open; None for an engine that is a server."""
+        `ownership` is that of an engine in a folder, which one process can open; None if the engine is a server."""
         super().__init__(lambda: indexer(self._load, GIVEN))
         self._embedder = in_own_thread(embedder)
         self._ownership = ownership
@@ -80,7 +80,7 @@ class FollowedIndex(IndexInProcess):
             raise IndexUnavailable("the memory is closed, and with it the index; open it again")
 
     def _follows(self) -> bool:
-        """Whether the ledger is being followed: not if the event loop in which that began has ended."""
+        """Whether the ledger is being followed. It is not if the event loop in which this began has ended."""
         task = self._following
         return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
 

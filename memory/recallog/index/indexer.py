@@ -1,7 +1,7 @@
 """The indexer: follows the ledger and maintains the active generation of the index in each partition.
 
 The model that computes the vectors is a property of the index, not of the process: the active generation names it. The
-settings name it for the first generation only. A cutover therefore changes the model for all processes at once.
+settings name it only for the first generation. Therefore a cutover changes the model for all processes at once.
 """
 
 import asyncio
@@ -59,15 +59,15 @@ POLL_SECONDS = 0.2
 CHECK_SECONDS = 5.0
 """How often the indexer checks that the engine still has the collection."""
 REPAIR_SECONDS = 600.0
-"""How often a partition is built again because of damage. A call that fails for another reason does not cause
-another rebuild."""
+"""The shortest time between two rebuilds of a partition because of damage. A call that fails for another reason does
+not cause a rebuild."""
 ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
-"""How many records of one partition are indexed before the next partition."""
+"""The number of records of one partition that are indexed before the next partition."""
 
 _log = logging.getLogger("recallog.index")
 
 DROP = "recallog rebuild index --drop"
-"""How an operator drops the index."""
+"""The command with which an operator drops the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class IndexSnapshot:
     token_vectors: bool
     generation: str
     checkpoint: int
-    """The last offset processed."""
+    """The last offset that was processed."""
     unread: int = 0
     """The number of offsets from the oldest to the newest event whose vectors are not computed yet."""
 
@@ -95,18 +95,19 @@ class Indexer:
     """The store of the index's checkpoints and of the rows that its projection reads."""
     engine: Engine
     load: Callable[[str], Embedder]
-    """Loads the embedder of a name. Called once for each name."""
+    """Loads an embedder by its name. It is called once for each name."""
     name: str
     """The embedder of the first generation."""
     token_vectors: bool = True
     lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
     """Held while a partition is indexed, so that processes that share an index do not compute vectors twice."""
     load_for_queries: Callable[[str], Embedder] | None = None
-    """Loads another embedder of a name for queries, which then do not wait for a batch. None: queries use the same."""
+    """Loads a second embedder by its name for queries, so that they do not wait for a batch. None: queries use the same
+    one."""
     deadline_seconds: float = limits.DEADLINE_SECONDS
     """How long a query waits for an embedder on another machine."""
     documents: Mapping[str, DocumentMaker] = field(default_factory=dict)
-    """What makes the documents of models that are not built in, by the names of the models."""
+    """Makers of the documents of models that are not built in, by the names of the models."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
@@ -118,14 +119,14 @@ class Indexer:
         self._examined: set[str] = set()
         """The generations whose collections have been examined for damage."""
         self._collected: set[str] = set()
-        """The generations beside which no former ones are left."""
+        """The generations whose predecessors have been deleted."""
         self._damage: dict[int, str] = {}
-        """By partition: what is damaged in its active generation, which is rebuilt beside it."""
+        """By partition: the damage in its active generation, beside which it is rebuilt."""
         self._repaired_at: dict[int, float] = {}
         self._unread: dict[str, int] = {}
         """By generation: see `IndexSnapshot.unread`."""
         self._loss: dict[int, str] = {}
-        """By partition: why it has no generation that can answer, if it had one before."""
+        """By partition: why it does not have a generation that can answer, if it had one before."""
         self.problem = ""
         """Why the index does not follow the ledger, in one sentence; "" if it does."""
         self.at_end = False
@@ -133,18 +134,18 @@ class Indexer:
 
     @property
     def indexed(self) -> int:
-        """How many texts this process has indexed, also those of a batch that is not committed yet."""
+        """The number of texts that this process has indexed, including those of a batch that is not committed yet."""
         stores = [group.store for group in self._views.values() if isinstance(group.store, IndexStore)]
         return sum(store.counts.embedded + store.counts.reused for store in stores)
 
     @property
     def repair(self) -> str:
-        """What was damaged or lost and is being built again, in one sentence; "" if nothing."""
+        """The damage or loss that is being repaired, in one sentence; "" without one."""
         found = [*self._loss.values(), *self._damage.values()]
         return f"{found[0]}; it is being rebuilt" if found else ""
 
     async def embedder(self, name: str) -> Embedder:
-        """The embedder `name`, which the first call loads. Raises `IndexUnavailable`, or `SettingsError`."""
+        """The embedder with this name. The first call loads it. Raises `IndexUnavailable`, or `SettingsError`."""
         return await self._embedder(name, self.load)
 
     async def _embedder(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
@@ -161,13 +162,14 @@ class Indexer:
             return self._embedders[name, load]
 
     def close(self) -> None:
-        """Unload the models; a model that is being loaded is unloaded afterwards. May block: call it in a thread."""
+        """Unload the models. A model that is being loaded is unloaded afterwards. May block: call it in a thread."""
         self._closed = True
         while self._embedders:
             self._embedders.popitem()[1].close()
 
     async def open(self, partition: int) -> IndexSnapshot:
-        """The active generation. Raises `IndexUnavailable` if there is none yet, or if its model differs here."""
+        """The active generation. Raises `IndexUnavailable` if there is none yet, or if this process has another
+        model."""
         try:
             return await self._open(partition)
         except IndexUnavailable:
@@ -200,8 +202,8 @@ class Indexer:
         )
 
     def note_damage(self, partition: int, found: str) -> None:
-        """The active generation of a partition is damaged: `run` builds it again beside it, at most every
-        `REPAIR_SECONDS`."""
+        """Note that the active generation of a partition is damaged. `run` rebuilds it beside the damaged one, at most
+        every `REPAIR_SECONDS`."""
         if time.monotonic() - self._repaired_at.get(partition, -math.inf) >= REPAIR_SECONDS:
             self._damage.setdefault(partition, found)
 
@@ -211,11 +213,11 @@ class Indexer:
         return await self._views_of(await self._choose_making(pointer))
 
     def projections(self, made: Mapping[str, Any]) -> list[Projection]:
-        """The projections of an index that is made with `made`."""
+        """The projections of an index that was made with `made`."""
         return Index(made, built_in_makers(), self.documents).group()
 
     async def group_for_move(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
-        """The index with the embedder `name`, as a projection group: a rebuild of it replaces the embedder."""
+        """The index with the embedder `name`, as a projection group. Rebuilding it replaces the embedder."""
         return await self._views_of(
             await self._made_with(name, self.token_vectors if token_vectors is None else token_vectors)
         )
@@ -246,7 +248,7 @@ class Indexer:
         return any(indexed)
 
     async def _step(self, partition: int, end: int, check_engine: bool, progress: Progress | None) -> bool:
-        """Index the next records of one partition; return whether there were any.
+        """Index the next records of one partition. Returns whether there were any.
 
         With `check_engine`, also check that the engine still has the collection.
         """
@@ -275,7 +277,7 @@ class Indexer:
         return True
 
     async def _embed_newest(self, store: Store, active: Generation) -> bool:
-        """Compute vectors that a backlog has left out; return whether there were any."""
+        """Compute vectors that were left out because of a backlog. Returns whether there were any."""
         if not self._unread.get(active.id) or not isinstance(store, IndexStore):
             return False
         await store.embed_newest(active)
@@ -286,17 +288,17 @@ class Indexer:
         self._unread[active.id] = len(await unread(self.rows, active))
 
     async def _collect_once(self, store: Store, active: Generation) -> None:
-        """Delete what a process has left that ended after a cutover to this generation."""
+        """Delete the remains of a process that ended after a cutover to this generation."""
         if active.id not in self._collected:
             async with self.lock(active.partition):
                 await store.collect_garbage(active.partition)
             self._collected.add(active.id)
 
     async def _examine(self, partition: int, active: Generation) -> None:
-        """Look for damage, and for another ledger, the first time that the collection of a generation is used here.
+        """Check for damage, and for another ledger, when the collection of a generation is first used in this process.
 
-        Until it is repaired, no query uses the collection: most of it may be missing. A server checks its own files.
-        Raises `LedgerMismatch` if the index was computed from another ledger: its memories are not those of this one.
+        Until it is repaired, queries do not use the collection, since most of it may be missing. A server checks its
+        own files. Raises `LedgerMismatch` if the index was computed from another ledger.
         """
         if active.id in self._examined or self.rows.remote:
             return
@@ -307,7 +309,7 @@ class Indexer:
         try:
             await self._note_unread(active)
             found = await damage(self.rows, self.engine, active)
-        except (IndexLost, Rebuilding):  # there is nothing to look at: it is built again
+        except (IndexLost, Rebuilding):  # there is nothing to check: it is rebuilt
             found = ""
         except IndexDamaged as error:
             found = str(error)
@@ -339,7 +341,7 @@ class Indexer:
             await self._note_unread(active)
 
     async def _explain_loss(self, store: Store, partition: int, active: Generation | None) -> str:
-        """Why a partition has no generation that can answer; "" if it never had one."""
+        """Why a partition does not have a generation that can answer; "" if it never had one."""
         if active is not None:
             return self.engine.cause_of_loss(collection_of(active)) or "the files of the index were lost"
         building = (await self.rows.pointer(partition)).building
@@ -376,13 +378,14 @@ class Indexer:
 
 
 class IndexProjector(Projector):
-    """A projector whose embedder or engine may be a user's: what it raises is an `IndexUnavailable`."""
+    """A projector whose embedder or engine may be provided by the user. Their errors are raised as
+    `IndexUnavailable`."""
 
     async def fits(self, generation: Generation) -> bool:
         """As in `Projector`.
 
-        Raises `ViewsTooNew` if the generation has documents of a model that this process lacks, or has in an older
-        version: otherwise two processes with different models would replace each other's index for ever.
+        Raises `ViewsTooNew` if the generation has documents of a model that this process does not have, or has in an
+        older version. Otherwise, two processes with different models would replace each other's index for ever.
         """
         known = added_documents(self.fold.code)
         for name, version in added_documents(generation.code).items():

@@ -25,11 +25,11 @@ class LiveIndex:
 
     @property
     def code(self) -> str:
-        """The versions of its code, whatever its model, which a cutover may change."""
+        """The versions of its code. They do not include the model, which a cutover may change."""
         return f"{Fold(self._indexer.projections({}), unique_ids=self.ledger.unique_ids).code} {points.VERSION}"
 
     async def projector(self, partition: int) -> Projector:
-        """As in `LiveViews`. What the embedder of a user raises is an `IndexUnavailable`."""
+        """As in `LiveViews`. Errors of a user's embedder are raised as `IndexUnavailable`."""
         try:
             return (await self._indexer.views(partition)).builder
         except RecallogError:

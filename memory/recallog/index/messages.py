@@ -2,7 +2,7 @@
 
 A message is its length (4 bytes, big-endian) and its bytes. A connection serves one call: the client sends a
 `Handshake` and a `Call`, and the service answers with frames, of which the last is a `Result`, a `Failed` or a `Gone`.
-A client that disconnects before cancels its call.
+A client that disconnects earlier cancels its call.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ Message = TypeVar("Message")
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 BUFFER_BYTES = 1024 * 1024
-"""How much of a message a reader buffers before it has taken any of it."""
+"""The number of bytes of a message that a reader buffers before it has taken any of them."""
 HANDSHAKE_BYTES_MAX = 1024
-"""Maximum size of the first message: a client without the token may not send more."""
+"""The maximum size of the first message. A client without the token may not send more."""
 
 
 class ServiceAddress(msgspec.Struct):
-    """Where the service of a folder listens, on 127.0.0.1."""
+    """The address of the service of a folder, on 127.0.0.1."""
 
     port: int
     token: str
@@ -49,11 +49,11 @@ class Perform(msgspec.Struct, tag=True):
     arguments: bytes
     """A JSON object."""
     log_events: int
-    """How many events the views of the client's memory retain: views with another value are other views."""
+    """How many events the views of the client's memory retain. Views with another value are different views."""
     models: Sequence[str] = ()
-    """The models of the client that the service must have, besides those that are built in."""
+    """The client's models that the service must have besides the built-in ones."""
     scrub: str = ""
-    """What the client's memory replaces before it is stored, as in `Settings.scrub`."""
+    """The parts of texts that the client's memory replaces before storing, as in `Settings.scrub`."""
 
 
 class Recall(msgspec.Struct, tag=True):
@@ -62,11 +62,11 @@ class Recall(msgspec.Struct, tag=True):
     query: bytes
     """A `RecallQuery` as JSON."""
     compared: int
-    """How many events are compared by their words."""
+    """The number of events that are compared by their words."""
     log_events: int
     """As in `Perform`."""
     past: bool
-    """Whether the views are those of the past that the query names, instead of the present ones."""
+    """Whether the query reads the views of its past, instead of the present ones."""
     models: Sequence[str] = ()
     """As in `Perform`."""
 
@@ -84,24 +84,26 @@ class HealthReport(msgspec.Struct):
     problem: str = ""
     """Why it does not, in one sentence; "" if it does."""
     indexed: int = 0
-    """How many texts have been indexed since the service started, also those of a batch that is not committed yet."""
+    """How many texts have been indexed since the service started, including those of a batch that is not committed
+    yet."""
     repair: str = ""
-    """What was damaged or lost and is being built again, in one sentence; "" if nothing."""
+    """The damage or loss that is being repaired, in one sentence; "" without one."""
 
 
 class StillWorking(msgspec.Struct, tag=True):
-    """The call is being executed. Sent every few seconds: a client can tell slow work from a service that hangs."""
+    """The call is being executed. It is sent every few seconds, so that a client can distinguish slow work from a
+    hang."""
 
 
 class Progressed(msgspec.Struct, tag=True):
-    """How far the call is."""
+    """The progress of the call."""
 
     done: int
     total: int
 
 
 class Result(msgspec.Struct, tag=True):
-    """What the call returned, as JSON."""
+    """The result of the call, as JSON."""
 
     value: bytes
 
@@ -113,11 +115,11 @@ class Failed(msgspec.Struct, tag=True):
     """The name of its class."""
     message: str
     fields: dict[str, Any]
-    """What the error says besides its message."""
+    """The data of the error besides its message."""
 
 
 class Gone(msgspec.Struct, tag=True):
-    """The service ends, and has not executed the call: the files of its folder were replaced."""
+    """The service ends, and has not executed the call, because the files of its folder were replaced."""
 
 
 Frame = StillWorking | Progressed | Result | Failed | Gone
@@ -130,7 +132,7 @@ _frames: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 def frame_message(message: Handshake | Call | Frame) -> bytes:
-    """The bytes that are sent for a message."""
+    """The bytes of a message as they are sent."""
     data = msgspec.msgpack.encode(message)
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
@@ -158,12 +160,12 @@ def address(data: bytes) -> ServiceAddress:
 def _read(decoder: "msgspec.msgpack.Decoder[Message] | msgspec.json.Decoder[Message]", data: bytes) -> Message:
     try:
         return decoder.decode(data)
-    except (UnicodeDecodeError, RecursionError) as error:  # which msgspec raises for damaged texts and for deep nesting
+    except (UnicodeDecodeError, RecursionError) as error:  # msgspec raises these for damaged texts and for deep nesting
         raise msgspec.DecodeError(str(error)) from None
 
 
 def failure(error: Exception) -> Failed:
-    """The answer to a call that raised `error`. An error of another tree becomes `IndexUnavailable`."""
+    """The answer to a call that raised `error`. An error that is not of Recallog becomes `IndexUnavailable`."""
     if isinstance(error, RecallogError):
         return Failed(type(error).__name__, str(error), vars(error))
     return Failed(IndexUnavailable.__name__, f"{type(error).__name__}: {error}", {})
@@ -180,7 +182,7 @@ def error_of(failed: Failed) -> RecallogError:
 def encode_settings(settings: Settings) -> bytes:
     """The line that a service reads from its standard input: the settings that it needs.
 
-    They are not passed as arguments, since every user of the machine could read an API key there.
+    They are not passed as arguments, because every user of the machine could read an API key there.
     """
     key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
     fields = {
@@ -196,5 +198,5 @@ def encode_settings(settings: Settings) -> bytes:
 
 
 def decode_settings(line: bytes) -> Settings:
-    """The settings that a service was started with. Raises `msgspec.MsgspecError` and `SettingsError`."""
+    """The settings with which a service was started. Raises `msgspec.MsgspecError` and `SettingsError`."""
     return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, line))

@@ -1,7 +1,7 @@
-"""Ownership of a folder's index by a program that has opened it with an embedder of its own.
+"""Ownership of a folder's index by a program that has opened it with a custom embedder.
 
 The engine can be open in one process. The program holds the lock that the service process of the folder would hold, and
-says in a file who it is, so that other processes know why none can be started.
+identifies itself in a file, so that other processes know why they cannot start a service.
 """
 
 import os
@@ -18,7 +18,7 @@ from recallog_schemas.errors import IndexUnavailable
 
 
 class IndexOwner(msgspec.Struct, frozen=True):
-    """The process that has the index of a folder open with an embedder of its own."""
+    """The process that has the index of a folder open with a custom embedder."""
 
     pid: int
     model: str
@@ -83,7 +83,7 @@ class Ownership:
 def owner_of(home: Path) -> IndexOwner | None:
     """The owner of the index of a folder; None if there is none. May block: call it in a thread.
 
-    The file alone proves nothing: a killed process leaves it behind.
+    The file alone is not proof, because a killed process leaves it behind.
     """
     owner = _read_owner(home)
     if owner is None:

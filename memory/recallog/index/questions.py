@@ -1,6 +1,6 @@
 """The embeddings of the last questions: a prompt compares one text twice, for salience and for RECALLED.
 
-And the vectors of the last texts that were compared with each other.
+The module also keeps the vectors of the last texts that were compared with each other.
 """
 
 import asyncio
@@ -13,17 +13,19 @@ from recallog_schemas import limits
 from recallog_schemas.errors import EmbedderUnavailable
 
 QUESTIONS_KEPT = 32
-"""Questions whose embeddings are kept. The longest take 0.4 MB each, with a vector for each of 256 tokens."""
+"""The number of questions whose embeddings are kept. The longest take 0.4 MB each, with a vector for each of 256
+tokens."""
 _TEXTS_KEPT = 1_024
-"""Texts whose vectors are kept: 1.5 KB each. What was just retained is compared with what is retained next."""
+"""The number of texts whose vectors are kept, of 1.5 KB each. A text is compared with texts that are retained next."""
 _EMBEDDED_TEXTS = 32
-"""Texts of one call of the embedder: an embedder on another machine has one deadline for them."""
+"""The number of texts in one call of the embedder. An embedder on another machine has one deadline for them."""
 
 
 class EmbeddedQuestions:
     """Embeds questions, and keeps the embeddings of the last ones.
 
-    An embedder on another machine has `deadline_seconds` for a question. One that fails is not used for some seconds.
+    An embedder on another machine has `deadline_seconds` for a question. After a failure, it is not used for some
+    seconds.
     """
 
     def __init__(self, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
@@ -46,7 +48,7 @@ class EmbeddedQuestions:
         return known
 
     async def vectors(self, embedder: Embedder, texts: Iterable[str]) -> dict[str, Vectors | None]:
-        """By text: its vector; None for one that the model cannot read. Raises `EmbedderUnavailable`."""
+        """By text: its vector; None for a text that the model cannot read. Raises `EmbedderUnavailable`."""
         wanted = list(dict.fromkeys(texts))
         found = {
             text: self._vectors[embedder.model, text] for text in wanted if (embedder.model, text) in self._vectors

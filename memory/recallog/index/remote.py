@@ -1,4 +1,4 @@
-"""Clients of the index service: one call to it, and the process that serves a folder."""
+"""Clients of the index service: a call to it, and the process that serves a folder."""
 
 import asyncio
 import contextlib
@@ -28,28 +28,27 @@ if TYPE_CHECKING:
     import subprocess
 
 START_SECONDS = 20.0
-"""How long a service may take to start, as long as it shows that it is alive: it is a new process that imports the
-engine."""
+"""How long a service may take to start, as long as it shows that it is alive. A new process imports the engine."""
 WORKING_SECONDS = 0.25
-"""How often a service says that it executes a call."""
+"""How often a service reports that it executes a call."""
 PATIENCE_SECONDS = 60.0
-"""How long a patient call waits for a process that computes and says nothing."""
+"""How long a patient call waits for a process that computes and does not send messages."""
 SPAWN_SECONDS_MIN = 1.0
-"""The time between two attempts to start a process. One that finds another process in its place ends at once."""
+"""The least time between two attempts to start a process. A process that finds another one serving ends at once."""
 OTHER_SECONDS = 30.0
-"""A process that ends in order within this time has found another one in its place, and has served nobody."""
+"""A process that ends normally within this time has found another one serving, and has not served itself."""
 RETRY_SECONDS_MAX = 60.0
-"""How long no process is started, at most, after several have failed in succession."""
+"""The longest time in which no process is started after several have failed in succession."""
 _POLL_SECONDS = 0.02
 _CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
-"""The ends of a process to which damaged files of the engine may lead."""
+"""Signals that may end a process if files of the engine are damaged."""
 _LOG_BYTES = 4096
-"""The end of the log that is read for the cause of a failure."""
+"""The size of the end of the log that is read for the cause of a failure."""
 
 _logger = logging.getLogger("recallog.index")
 
 _breakers: dict[Path, Breaker] = {}
-"""By folder. A service that says nothing costs one deadline, whichever part of this process uses it."""
+"""By folder. A service that does not respond costs one deadline, whichever part of this process uses it."""
 
 
 class ServiceAbsent(IndexUnavailable):
@@ -57,11 +56,11 @@ class ServiceAbsent(IndexUnavailable):
 
 
 class ServiceKilled(IndexUnavailable):
-    """The process that this one has started for the index was ended by a signal."""
+    """The process that this one started for the index was ended by a signal."""
 
 
 class ServiceSilent(IndexUnavailable):
-    """The process that serves the index says nothing."""
+    """The process that serves the index does not respond."""
 
 
 async def call(
@@ -72,11 +71,11 @@ async def call(
     *,
     patient: bool = False,
 ) -> bytes:
-    """What the service of a folder returns for one call, as JSON.
+    """The result of one call to the service of a folder, as JSON.
 
     `progress` is called with (done, total) while the call is executed. Raises the error that the call raised,
-    `ServiceAbsent`, or `ServiceSilent` if the service says nothing for `deadline_seconds`, and then at once for some
-    seconds. A `patient` call is made in any case, and goes on while the process of a silent service computes.
+    `ServiceAbsent`, or `ServiceSilent` if the service does not respond for `deadline_seconds`, and then at once for
+    some seconds. A `patient` call is always made, and continues while the process of an unresponsive service computes.
     """
     breaker = _breaker(home) if patient else _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
     attempt: Attempt | None = None
@@ -88,7 +87,7 @@ async def call(
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
                 ) from error
-        if patient:  # a service that answers again is asked at once by calls that are not patient
+        if patient:  # when the service answers again, calls that are not patient use it at once
             _breakers.pop(home, None)
         return answer
     except ServiceSilent:
@@ -107,7 +106,7 @@ def _breaker(home: Path) -> Breaker:
 
 
 def _whom(home: Path) -> str:
-    """The process that serves a folder, in words, with what continues it."""
+    """The process that serves a folder, in words, with the way to continue it."""
     try:
         pid = _address(home).pid
     except (OSError, msgspec.MsgspecError):
@@ -143,12 +142,14 @@ async def _call_service(
 
 
 def _address(home: Path) -> messages.ServiceAddress:
-    """Where the service listens. Read in the event loop: a thread would cost more than the call."""
+    """The address on which the service listens. It is read in the event loop, because a thread would cost more than the
+    call."""
     return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
 
 
 async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: int | None) -> bytes:
-    """The next message. Each part of it that arrives is progress, and so is what the process `busy` computes before."""
+    """The next message. Each part of it that arrives counts as progress, and so do computations of the process
+    `busy`."""
     watching = asyncio.create_task(_watch(busy, attempt)) if busy is not None else None
     try:
         return await _receive(reader, attempt)
@@ -183,7 +184,8 @@ async def _receive(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
 
 
 def _activity(pid: int) -> object:
-    """A value that changes while a process runs or waits for a processor; always, where the system does not tell."""
+    """A value that changes while a process runs or waits for a processor. Where the system does not report it, the
+    value always changes."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -205,7 +207,7 @@ def _exists(pid: int) -> bool:
 
 
 def _remove_stale_address(home: Path) -> bool:
-    """Delete the address if no process serves the folder: another program listens there, and says nothing."""
+    """Delete the address if no process serves the folder, but another program listens there and does not respond."""
     from recallog_projections import private_files
 
     with contextlib.suppress(OSError, private_files.LockHeld), private_files.hold_lock(home / layout.INDEX_LOCK):
@@ -215,7 +217,8 @@ def _remove_stale_address(home: Path) -> bool:
 
 
 class ServiceProcess:
-    """The process that serves a folder: finds it, starts it if there is none, and ends it if it does not outlive this.
+    """Finds the process that serves a folder, starts it if there is none, and ends it if it does not outlive this
+    process.
 
     A service with `index_idle_seconds` outlives the process that starts it, and ends when it is idle.
     """
@@ -230,9 +233,9 @@ class ServiceProcess:
         self._found_another = False
         """Whether the last process that was started here ended at once, because another one held the lock."""
         self._failures = 0
-        """How many processes in succession have failed before they served."""
+        """The number of processes in succession that failed before they served."""
         self._failure: IndexUnavailable = IndexUnavailable()
-        """Why the last of them has failed."""
+        """Why the last of these processes failed."""
         self._retry_at = 0.0
         self._closed = False
 
@@ -251,9 +254,9 @@ class ServiceProcess:
         return msgspec.json.decode(data, type=messages.HealthReport)
 
     async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
-        """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
+        """Start a service if none answers, without waiting for it. Returns the health of the service that answers.
 
-        Raises `IndexUnavailable` if its process cannot be started, or says nothing.
+        Raises `IndexUnavailable` if its process cannot be started, or does not respond.
         """
         health = await self.health(patient=patient)
         if health is None:
@@ -268,7 +271,7 @@ class ServiceProcess:
     async def start(self, wait_seconds: float = START_SECONDS, *, patient: bool = False) -> messages.HealthReport:
         """The health of the service, once one answers; `patient` as in `call`.
 
-        Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
+        Raises `IndexUnavailable` if none answers after `wait_seconds`, or if the process that starts does not show for
         `deadline_seconds` that it is alive.
         """
         give_up = time.monotonic() + wait_seconds
@@ -289,7 +292,7 @@ class ServiceProcess:
         return health
 
     async def _begin_again(self, give_up: float) -> messages.HealthReport | None:
-        """A patient `begin`; until `give_up`, a killed process is not an error: another one is started."""
+        """A patient `begin`. Until `give_up`, a killed process is not an error: another one is started."""
         try:
             return await self.begin(patient=True)
         except ServiceKilled:
@@ -302,12 +305,12 @@ class ServiceProcess:
         touched = 0
         with contextlib.suppress(OSError):
             touched = (self._home / layout.INDEX_STARTING).stat().st_mtime_ns
-        # A process that finds another one in its place ends at once, and says nothing about that one.
+        # A process that finds another one serving ends at once, and does not report on the other one.
         is_first = self._process is not None and not self._found_another
         return touched, _activity(self._process.pid) if self._process is not None and is_first else None
 
     def _ensure_process(self) -> None:
-        """Start the process, unless this one has started it and it still runs."""
+        """Start the process, unless this process has started it and it still runs."""
         with self._processes:
             if self._closed:
                 raise IndexUnavailable("the memory is closed, and with it the index; open it again")
@@ -333,21 +336,21 @@ class ServiceProcess:
                 raise self._failure from error
 
     def _has_served(self, pid: int) -> bool:
-        """Whether the process `pid` came so far as to leave its address behind."""
+        """Whether the process `pid` has served, so that it has left its address behind."""
         try:
             return _address(self._home).pid == pid
         except (OSError, msgspec.MsgspecError):
             return False
 
     def _note_failure(self, failure: IndexUnavailable) -> None:
-        """Wait longer after each failure but the first one, so that no process is started for each query in vain."""
+        """Wait longer after each failure except the first, so that processes are not started in vain for each query."""
         wait_seconds = min(RETRY_SECONDS_MAX, 2.0**self._failures) if self._failures else 0.0
         self._failures += 1
         self._failure, self._retry_at = failure, time.monotonic() + wait_seconds
         self._spawned_at = -SPAWN_SECONDS_MIN
 
     def _spawn(self) -> None:
-        import subprocess  # most commands find a service that another one has started
+        import subprocess  # most commands find a service that another process has started
 
         from recallog_projections import private_files
         from recallog_projections.file_errors import has_space, why_not_writable
@@ -366,17 +369,18 @@ class ServiceProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                # A backtrace of the engine takes seconds, in which nothing is answered.
+                # A backtrace of the engine takes seconds, in which queries are not answered.
                 env={**os.environ, **ONE_THREAD, **ONE_ARENA, "RUST_BACKTRACE": "0"},
-                start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
+                start_new_session=self._outlives,  # otherwise Ctrl-C in the terminal would end it
             )
         if self._process.stdin is not None:
             self._process.stdin.write(messages.encode_settings(self._settings))
             self._process.stdin.flush()
-            # Otherwise standard input stays open: the service ends when it is closed, also because this process ended.
+            # Otherwise standard input stays open. The service ends when it is closed, which also happens if this
+            # process ends.
             if self._outlives:
                 self._process.stdin.close()
-                # Reaps it if it ends first. The thread ends with this process.
+                # The thread reaps the process if it ends first, and ends with this process.
                 Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
 
     @property
@@ -387,7 +391,7 @@ class ServiceProcess:
     async def close(self) -> None:
         """End the process if this one has started it and it does not outlive this one.
 
-        It is killed if it has not ended after `deadline_seconds`: the batch in progress is then indexed again.
+        If it has not ended after `deadline_seconds`, it is killed, and the batch in progress is indexed again.
         """
         self._closed = True
         await run_in_own_thread(self._end)
@@ -415,7 +419,7 @@ class ServiceProcess:
 
 
 def _log(path: Path) -> IO[bytes]:
-    """The log for appending; the process also serves if its log cannot be written."""
+    """The log, opened for appending. The process also serves if its log cannot be written."""
     from recallog_projections import private_files
 
     try:
@@ -426,7 +430,8 @@ def _log(path: Path) -> IO[bytes]:
 
 
 def _explain_end(code: int, log: Path) -> str:
-    """Why a process ended, and what to do: its last line in the log, a full disk, or files that may be damaged."""
+    """Why a process ended, and what to do. The reasons are its last line in the log, a full disk, or files that may be
+    damaged."""
     from recallog_projections.file_errors import has_room
     from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
 

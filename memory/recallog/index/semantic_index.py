@@ -29,9 +29,9 @@ class SemanticIndex(ABC):
 
     @abstractmethod
     async def open(self, partition: int) -> "IndexSnapshot":
-        """The active generation. Raises `IndexUnavailable`, also where another process serves the index.
+        """The active generation. Raises `IndexUnavailable`, also if another process serves the index.
 
-        While the first generation is being built, this raises at once and says how far it is.
+        While the first generation is being built, the error is raised at once and reports the progress.
         """
 
     @property
@@ -45,7 +45,7 @@ class SemanticIndex(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether an index may exist: in the embedded form, the first query creates it."""
+        """Whether an index may exist. In the embedded form, the first query creates it."""
 
     @abstractmethod
     async def size_bytes(self) -> int:
@@ -53,7 +53,8 @@ class SemanticIndex(ABC):
 
     @abstractmethod
     async def begin(self) -> bool:
-        """Start the process that serves the index, without waiting for it. Returns whether the index has one.
+        """Start the process that serves the index, without waiting for it. Returns whether the index has such a
+        process.
 
         Raises `IndexUnavailable` if it cannot be started.
         """
@@ -62,20 +63,21 @@ class SemanticIndex(ABC):
     async def start(self) -> "HealthReport":
         """Make sure that the index is served, and return whether it follows the ledger.
 
-        A service that is busy is waited for. Raises `IndexUnavailable` if the index is not served after
-        `START_SECONDS`, or if the service neither answers nor computes.
+        It waits for a busy service. Raises `IndexUnavailable` if the index is not served after `START_SECONDS`, or if
+        the service neither answers nor computes.
         """
 
     @abstractmethod
     async def health(self) -> "HealthReport | None":
         """Whether the index follows the ledger; None if nothing maintains it now, or if that is not known here.
 
-        Starts nothing. Raises `IndexUnavailable` if the index does not answer.
+        Does not start a process. Raises `IndexUnavailable` if the index does not answer.
         """
 
     @abstractmethod
     def note_damage(self, partition: int, found: str) -> None:
-        """A query has found damage in the index of a partition: it is built again, if this process maintains it."""
+        """Note that a query has found damage in the index of a partition. It is rebuilt if this process maintains
+        it."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -129,7 +131,7 @@ class SemanticIndex(ABC):
     async def _read_processed(self, partition: int) -> tuple[int, int, int]:
         """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn.
 
-        Both are less by the events whose vectors are not computed yet. The third is the sum with these events.
+        Both exclude the events whose vectors are not computed yet. The third number is the sum with these events.
         """
         rows = self.rows
 
@@ -141,7 +143,7 @@ class SemanticIndex(ABC):
                 return -1, -1
             try:
                 return checkpoint.offset - len(await unread(rows, shown)), checkpoint.offset
-            except Rebuilding:  # another one has just replaced it
+            except Rebuilding:  # another process has just replaced it
                 return -1, -1
 
         found = await gather_limited(read_processed, range(len(await self.ledger.ends())))
@@ -150,10 +152,10 @@ class SemanticIndex(ABC):
 
 
 class IndexInProcess(SemanticIndex):
-    """The index for processes that call its engine: a server, or the embedded engine in the service process."""
+    """The index in processes that call its engine: any process if the engine is a server, else the service process."""
 
     def __init__(self, indexer: "Callable[[], Indexer]") -> None:
-        """The indexer is created on first use: a process that never uses the index imports nothing of it."""
+        """The indexer is created on first use. A process that never uses the index does not import any of it."""
         self._make_indexer = indexer
 
     @cached_property

@@ -1,7 +1,8 @@
 """The embedded index of a folder, as the processes of the folder use it.
 
 One process can open the engine: the service of the folder (`recallog.index_service`). It executes the operations that
-need the index, and the others send them there. What it cannot answer is answered without the index where it was asked.
+need the index; other processes send them to it. If it cannot answer, the process that was called answers without the
+index.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ NOT_SERVED = "the index is not being served; recall starts it"
 
 
 class ServedIndex(SemanticIndex):
-    """The embedded index of a folder. A process of its own executes the operations that need it."""
+    """The embedded index of a folder. A separate process executes the operations that need it."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
         self._settings = settings
@@ -50,7 +51,7 @@ class ServedIndex(SemanticIndex):
 
     @property
     def deadline_seconds(self) -> float:
-        """How long to wait for a service that says nothing."""
+        """How long to wait for a service that does not respond."""
         return self._settings.deadline_seconds
 
     @property
@@ -68,9 +69,10 @@ class ServedIndex(SemanticIndex):
     async def serve(self) -> None:
         """Start the process that serves the index unless it runs, and wait for it if there is an index.
 
-        Raises `IndexUnavailable`; while the first generation is being built, at once, and says how far it is.
+        Raises `IndexUnavailable`. While the first generation is being built, it is raised at once and reports the
+        progress.
         """
-        partition = 0  # the ledger of a folder has one
+        partition = 0  # the ledger of a folder has one partition
         try:
             is_built = await self._is_built(partition)
             not_yet = (
@@ -86,7 +88,8 @@ class ServedIndex(SemanticIndex):
         await self._service.start()
 
     async def _loss(self, partition: int) -> str:
-        """Why a partition has no generation although the engine has a collection of it; "" if it has none."""
+        """Why a partition does not have a generation although the engine has a collection of it; "" if it does not have
+        one."""
         if (await self.rows.pointer(partition)).building is not None:
             return ""
         from recallog_projections.index.engines import folder
@@ -95,7 +98,7 @@ class ServedIndex(SemanticIndex):
         return ROWS_LOST if any(name.startswith(f"{partition}-") for name in collections) else ""
 
     async def _is_built(self, partition: int) -> bool:
-        """Whether a partition has a generation that can answer. Generations are replaced, never taken away."""
+        """Whether a partition has a generation that can answer. Generations are replaced, but never removed."""
         if partition in self._built:
             return True
         active = (await self.rows.pointer(partition)).active if self.exists() else None
@@ -106,7 +109,7 @@ class ServedIndex(SemanticIndex):
         return True
 
     async def _check_servable(self, active: Generation) -> None:
-        """Raise `IndexUnavailable` if no service could answer with a generation: a program has its embedder."""
+        """Raise `IndexUnavailable` if no service can answer with a generation, because a program has its embedder."""
         from recallog.index.ownership import held_by, owner_of
         from recallog_projections.index.embedders.registry import GIVEN
         from recallog_projections.index.store import made_with
@@ -125,7 +128,7 @@ class ServedIndex(SemanticIndex):
 
     def exists(self) -> bool:
         home = self._settings.home
-        is_file = (home / layout.INDEX).is_file()  # said where the index is used
+        is_file = (home / layout.INDEX).is_file()  # errors are reported where the index is used
         return is_file or any((home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
 
     async def size_bytes(self) -> int:
@@ -145,7 +148,7 @@ class ServedIndex(SemanticIndex):
         return await self._service.health()
 
     def note_damage(self, partition: int, found: str) -> None:
-        """Nothing: the service finds it, and repairs it."""
+        """Does nothing: the service finds the damage, and repairs it."""
 
     async def close(self) -> None:
         async with AsyncExitStack() as closing:  # all parts, even if one of them fails or the caller is cancelled

@@ -1,13 +1,13 @@
 """The index service of a folder: `python -m recallog.index_service`.
 
 The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
-a process of its own, together with the model, the ledger and the views. This process follows the ledger, and executes
-the operations that need the index for all processes of the folder: one message, one answer. It listens on a local port,
+a separate process, together with the model, the ledger and the views. This process follows the ledger, and executes the
+operations that need the index for all processes of the folder: one message, one answer. It listens on a local port,
 which a file in the folder names.
 
 The service outlives the process that started it: it ends when it has indexed everything and has executed no call for
-`index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the process that started it, which
-it notices by the end of its standard input.
+`index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the process that started it, as
+soon as its standard input ends.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal
 
 GARBAGE_OBJECTS = 50_000
-"""New objects after which garbage is collected. A query makes some 10,000; with Python's own 700 the collector took 6 %
-of the samples of a profile."""
+"""New objects after which garbage is collected. A query makes about 10,000; with Python's default of 700, the collector
+took 6 % of the samples of a profile."""
 
 INDEXING_NICENESS = 10
 HANDSHAKE_SECONDS = 10.0
@@ -59,7 +59,7 @@ _IDLE_CHECK_SECONDS = 0.5
 
 _log = logging.getLogger("recallog.index")
 _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
-"""Where the call that is being executed reports how far it is."""
+"""Receives the progress of the call that is being executed."""
 
 
 class Service:
@@ -68,7 +68,7 @@ class Service:
     def __init__(
         self, settings: Settings, stopping: StopSignal, started: threading.Event, alive: Callable[[], None]
     ) -> None:
-        """`started` is set once clients are answered; `alive` is called again and again while the loop runs."""
+        """`started` is set once clients are answered. `alive` is called repeatedly while the loop runs."""
         home = settings.home
         self._settings = settings
         self._stopping = stopping
@@ -77,19 +77,19 @@ class Service:
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
         self._named: messages.ServiceAddress | None = None
-        """What the address file contains while this process serves the folder."""
+        """The content of the address file while this process serves the folder."""
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
-        """The calls in progress."""
+        """The number of calls in progress."""
         self._active_at = time.monotonic()
-        """When the last call was answered, or the last batch was indexed."""
+        """The time at which the last call was answered, or the last batch was indexed."""
         self._released_at = 0.0
-        """When memory was released that the work before had freed."""
+        """The time at which freed memory was last returned to the system."""
         self._operations = {
             name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
         }
         self._memories: dict[tuple[int, str], Memory] = {}
-        """By the number of events that their views retain."""
+        """By the number of events that their views retain, and by the setting `scrub`."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
         self._ledger.sealing = sealing_at(str(home), settings)
@@ -100,7 +100,7 @@ class Service:
             lambda name: in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
             settings.embedder,
             settings.index_token_vectors,
-            # One thread for queries and one for indexing: a query must not wait for a batch of texts.
+            # One thread for queries and one for indexing, since a query must not wait for a batch of texts.
             load_for_queries=lambda name: in_own_thread(
                 embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
             ),
@@ -145,7 +145,7 @@ class Service:
                 self._stop()
 
     def _stop(self) -> None:
-        """End, after clients can no longer find this service: the next one starts another process."""
+        """End this service after removing it from the folder, so that the next client starts another process."""
         self._leave_folder()
         self._stopping.set()
 
@@ -154,7 +154,8 @@ class Service:
             self._address.unlink()
 
     def _is_in_folder(self) -> bool:
-        """Whether the folder names this process as its service. Not if it was deleted, damaged or copied over."""
+        """Whether the folder names this process as its service. It does not if it was deleted, damaged or
+        overwritten."""
         try:
             return messages.address(self._address.read_bytes()) == self._named
         except (OSError, msgspec.MsgspecError):
@@ -180,7 +181,7 @@ class Service:
                 await writer.wait_closed()
 
     async def _call(self, reader: asyncio.StreamReader) -> messages.Call | None:
-        """The call of a client that has the token and is of this version; None of another one."""
+        """The call of a client that has the token and the same version; None for other clients."""
         async with asyncio.timeout(HANDSHAKE_SECONDS):
             data = await _receive(reader, messages.HANDSHAKE_BYTES_MAX)
             shaken = messages.handshake(data)
@@ -201,7 +202,7 @@ class Service:
             self._active_at = time.monotonic()
 
     async def _execute(self, call: messages.Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send the answer to `call`, unless the client disconnects before: then the call is cancelled."""
+        """Send the answer to `call`. If the client disconnects first, the call is cancelled."""
 
         def report(done: int, total: int) -> None:
             writer.write(messages.frame_message(messages.Progressed(done, total)))
@@ -236,7 +237,7 @@ class Service:
             if isinstance(error, IndexDamaged):
                 self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
             if not isinstance(error, RecallogError):
-                _log.exception("%s failed", getattr(call, "operation", type(call).__name__))  # arguments have words
+                _log.exception("%s failed", getattr(call, "operation", type(call).__name__))  # arguments contain words
             return messages.failure(error)
 
     def _check_models(self, of_client: Sequence[str]) -> None:
@@ -249,8 +250,8 @@ class Service:
             )
 
     async def _perform_operation(self, call: messages.Perform, report: Progress) -> bytes:
-        """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer: the
-        client then answers without it."""
+        """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer; the
+        client then answers it without the index."""
         operation = self._operations.get(call.operation)
         if operation is None:
             raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
@@ -273,11 +274,11 @@ class Service:
 
     def _memory(self, log_events: int, scrub: str = "") -> Memory:
         if (log_events, scrub) not in self._memories:
-            # Projections of a user's own are for the process that asks: their module may not be found here.
+            # Projections of a user are for the process that calls, since their module may not be found here.
             changed = {"index": "off", "log_events": log_events, "projections": None}
             without_index = self._settings.model_copy(update=changed)
             components = replace(compose(without_index), index=self._index)
-            # The process that asked counts what the answer shows.
+            # The process that called counts the entries in the answer.
             memory = Memory(components, progress=_report, count_accesses=False)
             memory._access.scrubber = Scrubber.of(scrub)
             self._memories[log_events, scrub] = memory
@@ -312,6 +313,6 @@ async def _serve(settings: Settings, started: threading.Event, alive: Callable[[
 
 
 def serve(line: bytes, started: threading.Event, alive: Callable[[], None]) -> None:
-    """Serve a folder with the settings in `line`, until nobody uses it; `started` and `alive` as in `Service`."""
+    """Serve a folder with the settings in `line`, until nobody uses it. See `Service` for `started` and `alive`."""
     gc.set_threshold(GARBAGE_OBJECTS)
     asyncio.run(_serve(messages.decode_settings(line), started, alive))

@@ -1,6 +1,6 @@
 """The start of the index service: its lock, signs of life for clients that wait, and the record of its last crashes.
 
-Imports are late: the process shows that it is alive before it imports the engine and the model.
+Imports are deferred, so that the process can show that it is alive before it imports the engine and the model.
 """
 
 import faulthandler
@@ -19,25 +19,25 @@ from recallog import layout
 from recallog.json_lines import JsonLines
 
 ALIVE_SECONDS = 0.25
-"""How often a service that starts shows that it is alive."""
+"""How often a starting service shows that it is alive."""
 HANG_SECONDS = 120.0
 """How long the event loop may be blocked before the process ends itself. The engine blocks it in each call: up to half
-a second, and for seconds where a large index is opened on a slow disk. On damaged files a call may never return."""
+a second, and for seconds if a large index is opened on a slow disk. On damaged files, a call may never return."""
 CRASHES = 2
-"""How often a process may crash or hang in the engine before the engine's folder is set aside: its files are damaged,
-and the next process would end like that too."""
+"""How often a process may crash or hang in the engine before the engine's folder is set aside. Its files are then
+considered damaged, and the next process would end in the same way."""
 CRASH_SECONDS = 24 * 3600.0
 """How long crashes are remembered."""
 _REPORTS = re.compile(rb"^(?=Fatal Python error|Timeout \()", re.MULTILINE)
-"""Where the reports of `faulthandler` begin."""
+"""The beginnings of the reports of `faulthandler`."""
 _ENGINE = b"engines/edge.py"
-"""What the stacks in a report contain if the engine was called."""
+"""A part of the stacks in a report if the engine was called."""
 
 _log = logging.getLogger("recallog.index")
 
 
 def main() -> None:
-    """Serve the folder that standard input names; return at once if another process serves it."""
+    """Serve the folder that standard input names. Returns at once if another process serves it."""
     from recallog_projections import private_files
 
     os.umask(private_files.UMASK)  # the engine's library creates files too
@@ -58,7 +58,7 @@ def main() -> None:
 
 @contextmanager
 def _starting(home: Path) -> Iterator[Event]:
-    """Show that this process is alive, until the event that is returned is set: the service then answers."""
+    """Show that this process is alive until the yielded event is set, which means that the service answers."""
     path, started = home / layout.INDEX_STARTING, Event()
 
     def touch() -> None:
@@ -79,9 +79,10 @@ def _starting(home: Path) -> Iterator[Event]:
 
 @contextmanager
 def crashes(home: Path) -> Iterator[Callable[[], None]]:
-    """Record where this process crashes or hangs, after setting aside the engine's files if earlier ones did.
+    """Record where this process crashes or hangs. If earlier processes did, the engine's files are set aside first.
 
-    While the disk is full, no crash counts: the engine writes through memory maps, and the system ends its process.
+    While the disk is full, crashes do not count: the engine writes through memory maps, and the system ends its
+    process.
 
     Call the returned function repeatedly: the process ends `HANG_SECONDS` after the last call.
     """
@@ -93,7 +94,7 @@ def crashes(home: Path) -> Iterator[Callable[[], None]]:
             file.truncate(0)
         file.seek(0)
         if not has_room(home / layout.INDEX, OPENING_BYTES_MIN):
-            file.truncate(0)  # the full disk has ended the process, which damages no file
+            file.truncate(0)  # the full disk has ended the process, which does not damage a file
         if sum(_ENGINE in report for report in _REPORTS.split(file.read())) >= CRASHES:
             set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
             file.truncate(0)
@@ -111,7 +112,7 @@ def crashes(home: Path) -> Iterator[Callable[[], None]]:
 
 
 def set_aside(folder: Path, reason: str) -> None:
-    """Rename the folder of the engine, so that the index is built again. An earlier one is deleted."""
+    """Rename the folder of the engine, so that the index is rebuilt. A folder that was set aside earlier is deleted."""
     if not folder.exists():
         return
     aside = folder.with_name(f"{folder.name}.damaged")
@@ -121,7 +122,7 @@ def set_aside(folder: Path, reason: str) -> None:
 
 
 def _line(descriptor: int) -> bytes:
-    """The first line, read without a buffer, so that the end of the input is noticed later."""
+    """The first line, read without a buffer, so that the end of the input can be detected later."""
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
         line += byte

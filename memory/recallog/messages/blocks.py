@@ -27,16 +27,16 @@ _CALLS = frozenset(
     {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call", "tool-call"}
 )
 _RESULTS = ("tool_result", "tool-result", "tool_call_response", "_call_output")
-"""How types of results end."""
+"""The ends of the types of results."""
 _ANSWERED = ("tool-", "dynamic-tool", "mcp_call")
-"""How the types of calls begin that have their own results."""
+"""The beginnings of the types of calls that contain their own results."""
 _OF_GOOGLE = {
     "functionCall": "function_call",
     "functionResponse": "tool_result",
     "inlineData": "file",
     "fileData": "file",
 }
-"""Parts without a type: the field that identifies them."""
+"""Parts without a type, by the field that identifies them."""
 _TYPE_CHARS_MAX = 64
 _NOTED_CHARS_MAX = 200
 
@@ -57,7 +57,7 @@ class ToolCall:
     id: str | None
     tool: str
     arguments: object = None
-    """As parsed. None: the call has none."""
+    """The parsed arguments; None if the call has none."""
     arguments_as_written: str | None = None
     """The text that was parsed; None if the arguments were not text."""
 
@@ -72,7 +72,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutBlock:
-    """A block that no event holds."""
+    """A block that is not stored in an event."""
 
     type: str
 
@@ -197,7 +197,7 @@ def _parse(arguments: str) -> object:
 
 
 def _result(part: Mapping[str, Any], content: object) -> ToolResult:
-    if isinstance(content, dict) and content.keys() == {"output"}:  # as functions of Google's API answer
+    if isinstance(content, dict) and content.keys() == {"output"}:  # the form of answers of functions in Google's API
         content = content["output"]
     result = _plain(content)
     failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.is_failure(result)
@@ -206,7 +206,7 @@ def _result(part: Mapping[str, Any], content: object) -> ToolResult:
 
 
 def _plain(content: object) -> object:
-    """A result as text where its blocks are texts and notes; a list of other blocks and any other value unchanged."""
+    """A result as text if its blocks are texts and notes. Lists of other blocks, and other values, are not changed."""
     if content is None:
         return ""
     if not isinstance(content, list):

@@ -50,7 +50,7 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who speaks in a conversation."""
+    """The participants of a conversation."""
 
     agent: str = ASSISTANT
     """The agent whose messages have the role `assistant`."""
@@ -75,7 +75,7 @@ class Draft:
     kind: str
     payload: dict[str, Any]
     key: tuple[str, ...]
-    """The id follows from this key and the number of earlier drafts of the conversation with the same key."""
+    """The id depends on this key and on the number of earlier drafts of the conversation with the same key."""
     at: datetime | None = None
     """The message's own time, if it has one."""
     arguments_as_written: str | None = None
@@ -87,7 +87,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class MessageRefusal:
-    """A message that cannot be read. It takes up a second of time, as a draft does."""
+    """A message that cannot be read. It takes one second, like a draft."""
 
     location: str
     error: InvalidEvent
@@ -95,7 +95,7 @@ class MessageRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A block of a message that no event holds, by its type."""
+    """A block of a message that is not stored in an event, by its type."""
 
     type: str
 
@@ -114,16 +114,16 @@ class _OpenCall:
 
 @dataclass(slots=True)
 class Dialogue:
-    """The drafts so far. `turn` is 0 until the user speaks, and grows by one with each message of the user."""
+    """The drafts so far. `turn` is 0 until the user speaks, and increases by one with each message of the user."""
 
     cast: Cast
     turn: int = 0
     drafts: list[Draft | MessageRefusal | Omission | None] = field(default_factory=list)
     unanswered: list[_OpenCall] = field(default_factory=list)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """The calls so far by what their keys follow from."""
+    """The calls so far, by the values on which their keys depend."""
     by_position: bool = False
-    """Whether keys follow from the position of a message instead of its content."""
+    """Whether keys depend on the position of a message instead of its content."""
     unit: str = "message"
 
     def location(self, ordinal: int) -> str:
@@ -182,9 +182,10 @@ def drafts_of(
 ) -> tuple[list[Draft | MessageRefusal | Omission], int]:
     """Drafts in the order of `messages`, each with its ordinal, and the last turn.
 
-    The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
-    cannot be read gives one refusal instead of its drafts. A `LeftOut` in place of a message is an omission, and so is
-    an empty message: every message is a draft, a part of one, or an omission. `unit` names what an ordinal counts.
+    The keys of messages without an id depend on their content or, with `by_position`, on their ordinals. A message that
+    cannot be read yields one refusal instead of drafts. A `LeftOut` in place of a message is an omission, and so is an
+    empty message. Thus every message is a draft, a part of one, or an omission. `unit` is the name of the items that
+    ordinals count.
     """
     dialogue = Dialogue(cast, by_position=by_position, unit=unit)
     for ordinal, message in messages:
@@ -204,8 +205,8 @@ def _without_own_tools(draft: Draft | MessageRefusal | Omission) -> Draft | Mess
 
 
 def without_open_calls(drafts: Sequence[Draft | MessageRefusal | Omission]) -> list[Draft | MessageRefusal | Omission]:
-    """Drafts in which calls are omissions that may still get their results: their agent has not continued in
-    a later turn."""
+    """The drafts, with omissions in place of calls that may still get their results because their agent has not
+    continued in a later turn."""
     last_turns = {each.agent: each.turn for each in drafts if isinstance(each, Draft) and not _is_open(each)}
     return [_OPEN if _is_open(each) and each.turn >= last_turns.get(each.agent, 0) else each for each in drafts]
 
@@ -246,7 +247,7 @@ def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
 
 
 def role_of(message: Mapping[str, Any]) -> object:
-    """The role of a message, in OpenAI's words; LangChain's messages have it under `type`."""
+    """The role of a message, in OpenAI's terms. LangChain's messages have it in `type`."""
     role = message.get("role")
     if role is None and message.get("type") in _ROLES_AS_TYPES:
         role = message["type"]
@@ -254,7 +255,7 @@ def role_of(message: Mapping[str, Any]) -> object:
 
 
 def own_id(message: Mapping[str, Any]) -> str | None:
-    """The id that a message already has, as a text; None if it has none."""
+    """The message's own id as a text; None if it has none."""
     given = message.get("id")
     return str(given) if isinstance(given, str | int) and not isinstance(given, bool) and given != "" else None
 
@@ -265,7 +266,7 @@ def content_of(message: Mapping[str, Any]) -> object:
 
 
 def author_of(message: Mapping[str, Any], cast: Cast) -> str:
-    """The user's name. One that cannot name an agent, or is that of the assistant, is changed as little as possible;
+    """The user's name. A name that is not a valid agent, or is that of the assistant, is changed as little as possible;
     different names stay different."""
     given = nonempty(message.get("name"))
     if given is None or not given.strip():
@@ -299,7 +300,7 @@ def _add_of_user(message: _Message) -> None:
     try:
         blocks = blocks_of(content_of(message.fields))
     except InvalidEvent:
-        message.dialogue.turn += 1  # so that later messages have the same turn once this one is corrected
+        message.dialogue.turn += 1  # later messages then keep their turn if this message is corrected
         raise
     results = [block for block in blocks if isinstance(block, ToolResult)]
     _add_blocks(message, results)
@@ -333,7 +334,7 @@ def _add_call(message: _Message, call: ToolCall) -> None:
     payload: dict[str, Any] = {"tool": call.tool}
     if call.arguments is not None:
         payload["arguments"] = call.arguments
-    # Answered calls count too: an open call has the same key once an earlier one of the same name has its result.
+    # Answered calls count too: an open call has the same key once an earlier call with the same name has its result.
     same = ("call", str(message.ordinal) if dialogue.by_position else call.id or _canonical(payload))
     dialogue.calls[same] += 1
     draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
@@ -364,7 +365,7 @@ def _tool_used(message: _Message, call: ToolCall, payload: dict[str, Any], key: 
 def _call_of(dialogue: Dialogue, result: ToolResult) -> _OpenCall | None:
     """The call to which a result belongs: the first one with its id, preferably of the present turn.
 
-    Without ids, the first call of the present turn that has the same name and no result yet.
+    Without ids, it is the first call of the present turn with the same name and without a result.
     """
     calls = [each for each in dialogue.unanswered if result.call_id is not None and each.call.id == result.call_id]
     if not calls:

@@ -12,17 +12,17 @@ _SHELL_ERROR = re.compile(
     r"[\w./+-]+: (?:.*: )?(?:(?:command )?not found|no such file(?: or directory)?|permission denied)\W*$",
     re.IGNORECASE,
 )
-"""What shells and POSIX tools write: "ls: cannot access 'x': No such file or directory"."""
+"""Messages of shells and POSIX tools: "ls: cannot access 'x': No such file or directory"."""
 _EXIT_CODES = ("exit_code", "exitCode", "returncode", "return_code")
 _OBJECT_CHARS_MAX = 100_000
-"""Longer texts are not parsed in order to find an exit code."""
+"""Longer texts are not parsed to find an exit code."""
 
 
 def is_failure(result: object) -> bool:
-    """Whether a result begins as an error does, has an exit code other than 0, or is an object with an error.
+    """Whether a result begins like an error, has an exit code other than 0, or is an object with an error.
 
-    An exit code in a text counts in its first and last line only, where agents write that of a command. An error of a
-    shell, such as "make: command not found", counts in the first line.
+    An exit code in a text counts only in its first and last line, where agents write the exit code of a command. An
+    error of a shell, such as "make: command not found", counts in the first line.
     """
     if isinstance(result, Mapping):
         return _says_failed(result)

@@ -1,4 +1,4 @@
-"""Texts that Recallog itself added to a conversation: they are not remembered again when it is read.
+"""Texts that Recallog itself added to a conversation. They are not remembered again when the conversation is read.
 
 A program that adds memories to a message of the user marks them with `mark_memories`. Calls of Recallog's own tools are
 known by their names, as MCP clients write them: `mcp__recallog__recall_memory`, `recallog_recall_memory`.
@@ -13,7 +13,7 @@ _TOOL = re.compile(r"(?:^|[_.:/])recallog[_.:/]|(?:^|[_.:/])(?:recall|retain|ref
 
 
 def mark_memories(text: str) -> str:
-    """Memories as a part of a message. No text can end the part."""
+    """Memories as a part of a message. The part cannot be ended by a text inside it."""
     return f"{_BEGIN}\n{text.replace(_NAME, 'recallog memory')}\n{_END}"
 
 

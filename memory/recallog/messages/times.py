@@ -8,12 +8,12 @@ from typing import Any
 _SECONDS_MAX = 10**11  # the year 5138; larger numbers are JavaScript's milliseconds, micro- or nanoseconds
 _NANOSECONDS_MAX = _SECONDS_MAX * 10**9
 _NUMBER = re.compile(r"\d{9,}(?:\.\d+)?")
-_YEAR_MAX = 9998  # times count on from here, and the calendar ends with 9999
+_YEAR_MAX = 9998  # later times are derived from these, and the calendar ends with 9999
 
 
 def time_in(fields: Mapping[str, Any], names: Iterable[str]) -> datetime | None:
-    """The first of the fields that is a time: ISO 8601, in UTC if it has no zone, or a number since 1970 of seconds,
-    milli-, micro- or nanoseconds."""
+    """The first of the fields that is a time: ISO 8601, in UTC if it has no zone, or a number of seconds, milliseconds,
+    microseconds or nanoseconds since 1970."""
     return next((time for name in names if (time := _moment(fields.get(name))) is not None), None)
 
 

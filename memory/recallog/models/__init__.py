@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-# For type checkers, which cannot read the list of models.
+# Only for type checkers: they cannot read the list of models.
 if TYPE_CHECKING:
     from recallog.models.beliefs.operations import Beliefs, Reflections
     from recallog.models.consensus.operations import Consensus

@@ -1,7 +1,7 @@
-"""The settings that operations take: of an agent, and of a space. The kinds of their events describe them.
+"""The settings of an agent and of a space, as operations take them. The kinds of their events describe them.
 
-A setting that is not given keeps its value, and None resets it to its default. A setting with fields is
-replaced as a whole.
+A setting that is not given keeps its value, and None resets it to its default. A setting with fields is replaced as a
+whole.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _Kinds = Annotated[Sequence[str] | None, Field(max_length=limits.SHARED_KINDS_MA
 
 
 class AgentOptions(TypedDict, total=False):
-    """The settings of an agent that change, see `agent.configured`."""
+    """The settings of an agent to change, see `agent.configured`."""
 
     window: Annotated[_Kept, Field(description="How many of the newest events its memory shows (8).")]
     use_salience: Annotated[bool | None, Field(description="Prompts select memories by salience (false).")]
@@ -50,7 +50,7 @@ class AgentOptions(TypedDict, total=False):
 
 
 class SpaceOptions(TypedDict, total=False):
-    """The settings of a space that change, see `space.configured`."""
+    """The settings of a space to change, see `space.configured`."""
 
     shared_kinds: Annotated[_Kinds, Field(description="The kinds that all its agents see, from now on.")]
     scene_kinds: Annotated[_Kinds, Field(description="The kinds whose newest shared events are the scene of prompts.")]

@@ -15,7 +15,7 @@ Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
 _HERE = Host()
 _INTERNAL = frozenset({"attribute", "facades", "operations"})
-"""Parts of a facade for doors, which callers do not need."""
+"""Attributes of a facade for doors, which callers do not need."""
 
 
 def operation(
@@ -39,13 +39,13 @@ def operation(
     """Declare a method of a `Facade` as an operation. The method keeps its type, and checks its arguments when it is
     called.
 
-    Its arguments are JSON values, and callbacks marked with `IN_PROCESS`; it returns a view. `example` is
-    a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
-    names of the facade's attribute and of the method, with dashes. With `tool` it is a tool of that name for the models
-    of MCP clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called
-    with (done, total). `is_patient` defaults to whether the scope is OPERATE. The other arguments are those fields of
-    `Operation`.
-    Without `shared`, a key for one agent may not call an operation without an agent among its arguments.
+    Its arguments are JSON values, and callbacks marked with `IN_PROCESS`; it returns a view. `example` is a command
+    line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the names of
+    the facade's attribute and of the method, with dashes. With `tool` it is a tool of that name for the models of MCP
+    clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called with
+    (done, total). `is_patient` defaults to whether the scope is OPERATE. The other arguments are the fields of
+    `Operation` with these names. Without `shared`, a key for one agent may not call an operation without an agent among
+    its arguments.
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
@@ -85,7 +85,8 @@ def operation(
 def check_arguments(
     function: Callable[Concatenate[Self_, Parameters], Answer],
 ) -> Callable[Concatenate[Self_, Parameters], Answer]:
-    """Check the arguments of a method that is not an operation as an operation's are checked. It keeps its type."""
+    """Check the arguments of a method that is not an operation like those of an operation. The method keeps its
+    type."""
     method = CheckedMethod(function)
 
     def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -98,38 +99,39 @@ def check_arguments(
 
 
 class Facade:
-    """A class whose methods are operations. Each subclass collects its own and those of all its bases."""
+    """A class whose methods are operations. Each subclass collects its own operations and those of all its bases."""
 
     attribute: ClassVar[str] = ""
-    """The attribute of a memory that is one; "" if the memory itself has the operations.
+    """The attribute of a memory that holds the facade; "" if the memory itself has the operations.
 
-    A model that is built on another may extend its facade: a subclass with the same attribute takes its place. If it
-    declares `__call__` as an operation, `memory.<attribute>(…)` is that operation."""
+    A model that is built on another one may extend its facade: a subclass with the same attribute takes its place. If
+    it declares `__call__` as an operation, `memory.<attribute>(…)` is that operation.
+    """
     operations: ClassVar[Mapping[str, Operation]] = {}
-    """By name."""
+    """The operations by name."""
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
-    """Further facades, by the attribute of this one that has them."""
+    """Inner facades, by the attribute that holds them."""
 
     @property
     def _host(self) -> Host:
-        """What executes the operations, or has them executed elsewhere."""
+        """The host that executes the operations, or delegates them."""
         return _HERE
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        """The program's own parts that operations use in this process: see `Operation.asks`."""
+        """The parts of the program that operations use in this process: see `Operation.asks`."""
         return frozenset()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
         for each in own.values():
-            each.command_group = each.command_group or cls.attribute  # a remote facade has those of the local one
+            each.command_group = each.command_group or cls.attribute  # a remote facade has the groups of the local one
         inherited: dict[str, Operation] = {}
         for base in reversed(cls.__mro__[1:]):
             inherited |= vars(base).get("operations", {})
         for name in vars(cls).keys() & inherited.keys() - own.keys():
-            # Doors would call the operation, and Python this attribute.
+            # Otherwise doors would call the operation, and Python this attribute.
             raise TypeError(f"{cls.__qualname__}.{name} replaces an operation: declare it with @operation")
         cls.operations = {**inherited, **own}
         for group, facade in cls.facades.items():
@@ -150,7 +152,7 @@ def public_names(of: type[Facade]) -> Sequence[str]:
 
 
 def find_operation(name: str, facade: type[Facade], group: str) -> Operation | None:
-    """The operation that documentation names by `name`, in the words of the facade `group`; None if there is none.
+    """The operation that the documentation of the facade `group` refers to as `name`; None if there is none.
 
     A plain name is an operation of the facade `group`, or of the main one, `facade`, or of exactly one other. A name
     with a dot is a qualified one: `items.put`.

@@ -1,4 +1,5 @@
-"""What doors know about an operation: its arguments, who may call it, and what its execution needs."""
+"""The properties of an operation that doors need: its arguments, the required permission, and its needs in
+execution."""
 
 import difflib
 import inspect
@@ -43,22 +44,22 @@ class GenAi(StrEnum):
 
 
 RERANKER, RELEVANCE, TOKENS = "reranker", "relevance", "tokens"
-"""Parts that a program may give and operations use: a reranker of hits, an index that measures relevance, and a
-counter of tokens."""
+"""Parts that a program may provide for operations: a reranker of hits, an index that measures relevance, and a counter
+of tokens."""
 
 
 class _InProcess:
-    """Marks a parameter that stays in the caller's process, such as a callback: no door sends it."""
+    """Marks a parameter that stays in the caller's process, such as a callback. Doors do not send it."""
 
 
 IN_PROCESS = _InProcess()
 
 CALLED = "__call__"
-"""The name of a method that is called by the name of its facade: `memory.beliefs(space, agent)`."""
+"""The name of a method that is called through the name of its facade: `memory.beliefs(space, agent)`."""
 
 
 class _FromFile:
-    """Marks a parameter whose value is JSON: a command reads it from a file, or from its standard input."""
+    """Marks a parameter whose value is JSON. A command reads it from a file, or from its standard input."""
 
 
 FROM_FILE = _FromFile()
@@ -67,7 +68,7 @@ FROM_FILE = _FromFile()
 class _InBody:
     """Marks a parameter that HTTP sends in the body of a request: a question, a text, a list of ids.
 
-    URLs are short, and servers on the way log them.
+    URLs have a limited length, and servers on the way log them.
     """
 
 
@@ -82,8 +83,8 @@ NEEDS_FORGET = _NeedsForget()
 
 
 class _MakesRepeatable:
-    """Marks a parameter with the id of what a call writes, or with events, which have ids: with the same ids the call
-    can be repeated. A client that may have to repeat a call fills in a missing id."""
+    """Marks a parameter with the id of what a call writes, or with events, which have ids. A call with the same ids can
+    be repeated. A client that may have to repeat a call fills in a missing id."""
 
 
 MAKES_REPEATABLE = _MakesRepeatable()
@@ -106,7 +107,7 @@ class CheckedMethod:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The signature without `self`, its types with their constraints and descriptions, `**` flattened."""
+        """The signature without `self`, with the types' constraints and descriptions, and with `**` flattened."""
         return inspect.Signature(
             _flatten_parameters(self.function), return_annotation=self.function.__annotations__["return"]
         )
@@ -126,7 +127,7 @@ class CheckedMethod:
 
     @cached_property
     def positional(self) -> Sequence[str]:
-        """The names of the parameters that may be given by their place."""
+        """The names of the parameters that may be given by position."""
         return [name for name, each in self.signature.parameters.items() if each.kind is not each.KEYWORD_ONLY]
 
     @cached_property
@@ -164,7 +165,7 @@ class CheckedMethod:
     def validate(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.
 
-        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL. Raises
+        Unless `strict`, a text may represent a number or a truth value, as in the query of a URL. Raises
         `InvalidArgument`, or `InvalidEvent` for an event.
         """
         _check_texts(given)
@@ -191,7 +192,7 @@ class CheckedMethod:
 
 @dataclass(eq=False)
 class Operation(CheckedMethod):
-    """What doors know about one operation."""
+    """The properties of one operation that doors need."""
 
     function: Callable[..., Coroutine[Any, Any, Any]]
     """The method as it was written; `call` validates arguments for it."""
@@ -199,40 +200,40 @@ class Operation(CheckedMethod):
     """A command line that works as it is written."""
     scope: Scope
     idempotent: bool
-    """Whether repeating the call with the same arguments changes nothing more."""
+    """Whether repeating the call with the same arguments has no further effect."""
     destructive: bool
-    """Whether the call removes something for good."""
+    """Whether the call removes something permanently."""
     read_only: bool
     """Whether the call changes nothing."""
     given_command: str | None = None
-    """The `command`, if it differs from the names."""
+    """The argument `command`, if it differs from the names."""
     tool: str = ""
-    """The name of its MCP tool; "" if it has none of its own."""
+    """The name of its MCP tool; "" if it has no tool of its own."""
     uses_index: bool = False
     """Whether the answer may need the semantic index. If a process serves the index, it executes the operation; without
     an index, the operation is executed here."""
     starts_index: Sequence[str] = ()
-    """The arguments that the index is asked about: a call with one of them, not blank, starts the process that serves
-    the index. Other calls use the index if it is served."""
+    """The arguments that are searched in the index. If one of them is given and not blank, the call starts the process
+    that serves the index. Other calls use the index if it is served."""
     maintains_index: bool = False
     """Whether the call works on the index itself, unless its argument `what` says otherwise. If a process serves the
     index, only that process executes it."""
     is_patient: bool = False
     """Whether the call may take long, and waits for servers as patiently as a worker."""
     asks: frozenset[str] = frozenset()
-    """The program's own parts that the call uses in this process, such as `RERANKER`."""
+    """The parts of the program that the call uses in this process, such as `RERANKER`."""
     shared: bool = False
     """Whether the answer contains only what every agent of the space may see, although no agent is among the
     arguments."""
     gen_ai: GenAi | None = None
-    """Its name in telemetry; None: it is not about memories of agents, and has no span."""
+    """Its name in telemetry; None if it is not about memories of agents, so that it has no span."""
     records: str | None = ""
     """The field of the answer with the memories that it is about; "" if it is about a single memory, None if their
     number is not known."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
     command_group: str = ""
-    """The first word of its command; "" if that has one word."""
+    """The first word of its command; "" if the command has one word."""
 
     @property
     def name(self) -> str:
@@ -241,13 +242,13 @@ class Operation(CheckedMethod):
 
     @property
     def is_facade_called(self) -> bool:
-        """Whether a call of the facade itself is the operation."""
+        """Whether the operation is a call of the facade itself, such as `memory.beliefs(…)`."""
         return self.function.__name__ == CALLED
 
     @property
     def command(self) -> str:
-        """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of
-        another operation's command, which selects this operation. "" if it has no command."""
+        """The words of its command: its name, or a group and a name. If the last word is an option, such as `--abort`,
+        this option of another operation's command selects this operation. "" if it has no command."""
         if self.given_command is not None:
             return self.given_command
         group = "" if self.is_facade_called else self.command_group
@@ -271,7 +272,7 @@ class Operation(CheckedMethod):
         declared = self.function.__annotations__["return"]
         if not isinstance(declared, str):
             return cast("type[Any]", declared)
-        # A module of operations imports the types of answers for type checkers only: no call needs all of them.
+        # A module of operations imports the types of answers only for type checkers, since no call needs all of them.
         known = vars(sys.modules[self.function.__module__])
         return cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
 
@@ -282,8 +283,8 @@ class Operation(CheckedMethod):
 
     @cached_property
     def description(self) -> Sequence[str]:
-        """The documentation in paragraphs, each as one line, without the part for callers of Python: the
-        paragraph that begins with "Raises", and later ones."""
+        """The documentation in paragraphs, each as one line, without the part for callers in Python, which starts with
+        the paragraph that begins with "Raises"."""
         return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs(self.function))) or [""]
 
     def to_json(self, answer: Any) -> bytes:
@@ -291,7 +292,7 @@ class Operation(CheckedMethod):
         return self._answers.dump_json(answer)
 
     def from_json(self, data: bytes) -> Any:
-        """The answer in a document of `to_json`."""
+        """The answer from a document of `to_json`."""
         return self._answers.validate_json(data)
 
     @cached_property

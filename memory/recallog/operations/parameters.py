@@ -1,7 +1,7 @@
 """The parameters that operations share: their types, bounds and descriptions, each declared once.
 
-A type is what callers of Python write, for example a time or a text for a time; `Field` and the validators say what is
-accepted, and doors show the description. If a parameter is None, see the documentation of the operation.
+A type is what callers in Python write, for example a time or a text for a time. `Field` and the validators define the
+accepted values, and doors show the description. The documentation of each operation states what None means.
 """
 
 import re
@@ -32,7 +32,7 @@ _DIGEST_PATTERN = r"^([0-9]{1,9}:)?[0-9]{1,18}:[0-9A-Fa-f]{32}$"
 _POSITION_PATTERN = r"^([0-9]+:)?[0-9]+$"
 _POSITIONS: list[Any] = [
     {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]},
-    # As answers have it.
+    # In the form that answers have.
     {
         "type": "object",
         "properties": {"partition": {"type": "integer", "minimum": 0}, "offset": {"type": "integer", "minimum": 0}},
@@ -48,7 +48,7 @@ def optional(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed | N
 
 
 def _position(value: object) -> Position:
-    """A position, its text, or its fields as JSON has them."""
+    """A position that was given as a position, as its text, or as its fields in JSON."""
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
         value = Position(value["partition"], value["offset"])
     if isinstance(value, str):
@@ -144,7 +144,7 @@ def identifier_of(description: str) -> Any:
 
 
 def clamp_to(least: int, most: int) -> AfterValidator:
-    """A validator that limits a number to `least` to `most`."""
+    """A validator that limits a number to the range from `least` to `most`."""
     return AfterValidator(lambda number: max(least, min(number, most)))
 
 
@@ -484,7 +484,7 @@ Report = Annotated[
 
 
 class At(TypedDict, total=False):
-    """The state of the views that answers. The default is the present one."""
+    """The state of the views that answers. The default is the present state."""
 
     after: After
     as_of: PastMoment
@@ -537,27 +537,27 @@ class SalienceOptions(At, total=False):
 
 
 def event(given: Event | Mapping[str, Any]) -> Event:
-    """A validated event: no longer a dict."""
+    """An event after validation: no longer a dict."""
     return cast("Event", given)
 
 
 def position(given: Position | str | None) -> Position | None:
-    """A validated position: no longer a text."""
+    """A position after validation: no longer a text."""
     return cast("Position | None", given)
 
 
 def record_position(given: Position | str) -> Position:
-    """A validated position: no longer a text."""
+    """A position after validation: no longer a text."""
     return cast("Position", given)
 
 
 def moment(given: datetime | str | None) -> datetime | None:
-    """A validated time: no longer a text."""
+    """A time after validation: no longer a text."""
     return cast("datetime | None", given)
 
 
 def present(given: datetime | str) -> datetime:
-    """A validated time: no longer a text."""
+    """A time after validation: no longer a text."""
     return cast("datetime", given)
 
 
@@ -567,5 +567,5 @@ def state(options: At) -> At:
 
 
 def past_moment(given: Position | datetime | str | None) -> AsOf | None:
-    """A validated moment of the past: no longer a text."""
+    """A moment of the past after validation: no longer a text."""
     return cast("AsOf | None", given)

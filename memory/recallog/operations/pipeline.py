@@ -1,7 +1,7 @@
 """The path of a call, in the order in which it runs: validate, authorise, trace, delegate, execute, count.
 
-Every call of every door passes through `call`, and every call of a method in Python through `perform`, after the method
-has validated its arguments. docs/architecture.md follows one through the code.
+Every call through a door passes through `call`. Every call of a method in Python passes through `perform`, after the
+method has validated its arguments. docs/architecture.md follows one call through the code.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -27,11 +27,11 @@ class Performer(Protocol):
 
     @property
     def _host(self) -> "Host":
-        """What executes the operations, or has them executed elsewhere."""
+        """The host that executes the operations, or delegates them."""
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        """The program's own parts that operations use in this process: see `Operation.asks`."""
+        """The parts of the program that operations use in this process: see `Operation.asks`."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Call:
     facade: "Performer"
     """The object whose method is called."""
     arguments: Mapping[str, Any]
-    """Those that were given."""
+    """The arguments that were given."""
     callbacks: Mapping[str, Any]
     """Arguments that stay in this process, by name."""
 
@@ -56,17 +56,18 @@ class Call:
         return any(str(self.arguments.get(name) or "").strip() for name in self.operation.starts_index)
 
     def make_repeatable(self) -> None:
-        """Fill in a missing id of what the call writes: the call may be sent twice, and both must mean the same."""
+        """Fill in a missing id of what the call writes. The call may be sent twice, and both must have the same
+        effect."""
         key = self.operation.repeat_key
         if key is not None and not self.operation.idempotent and self.arguments.get(key) is None:
             self.arguments = {**self.arguments, key: str(uuid_utils.uuid7())}
 
 
 class Host:
-    """What executes the operations of a facade, or has them executed elsewhere. This one executes all of them here."""
+    """Executes the operations of a facade, or delegates them. This class executes all of them in this process."""
 
     tracing: "Tracing | None" = None
-    """What makes the spans of calls; None if telemetry is off."""
+    """Makes the spans of calls; None if telemetry is off."""
 
     def delegate(self, call: Call, /) -> Awaitable[Any] | None:
         """The answer of another process; None if this process executes the call."""
@@ -79,14 +80,14 @@ class Guard(Protocol):
     """The permissions of one caller of a door."""
 
     def admit_arguments(self, operation: Operation, given: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The arguments as they came, with what is fixed for the caller. Raises `Forbidden` for an operation that the
-        caller may not use, whatever the arguments are."""
+        """The arguments as they came, with those that are fixed for the caller. Raises `Forbidden` for an operation
+        that the caller may not use with any arguments."""
 
     def bound_arguments(self, operation: Operation, valid: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The validated arguments, with what is fixed for the caller. Raises `Forbidden`."""
+        """The validated arguments, with those that are fixed for the caller. Raises `Forbidden`."""
 
     def perform(self, call: Call, /) -> Awaitable[Any]:
-        """Perform a call, once or for each needed page. Returns what the caller may see."""
+        """Perform a call, once or for each needed page. Returns the part of the answer that the caller may see."""
 
     def translate_error(self, call: Call, error: RecallogError, /) -> RecallogError:
         """The error that the caller gets."""
@@ -120,7 +121,7 @@ async def call(
 def of_memory(
     memory: "Performer", operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any] = _NO_CALLBACKS
 ) -> Call:
-    """The call of an operation of the main facade, or of one that the main facade has."""
+    """The call of an operation of the main facade, or of one of its inner facades."""
     return Call(operation, getattr(memory, operation.group) if operation.group else memory, valid, callbacks)
 
 
@@ -148,7 +149,7 @@ async def _execute_call(made: Call, host: Host) -> Any:
 
 
 def _trace_attributes(made: Call) -> dict[str, str]:
-    """The attributes of the span of a call: names, and nothing of what agents have said."""
+    """The attributes of the span of a call: only names, and nothing that agents have said."""
     valid = made.arguments
     events = [valid["event"]] if "event" in valid else valid.get("events", ())
     spaces = {event.space for event in events} or {valid.get("space")}
@@ -163,7 +164,7 @@ def _fit_answer(answer: Any) -> Any:
 
 
 def _records(operation: Operation, answer: Any) -> int | None:
-    """How many memories the answer to an operation is about; None if that is not known."""
+    """The number of memories that the answer to an operation is about; None if it is not known."""
     if not operation.records:
         return None if operation.records is None else 1
     found = getattr(answer, operation.records)

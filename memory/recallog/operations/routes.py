@@ -21,8 +21,8 @@ WARNING = "Recallog-Warning"
 """The header of an answer to a call with a name that is probably misspelt, in ASCII."""
 
 _SEGMENTS = {"space": SPACE, "agent": AGENT}
-"""The arguments in a path, each only after the one before it. Ids of events are not among them: they may be any text,
-also `..`, which clients and proxies take out of paths."""
+"""The arguments in a path, each only after the one before it. Ids of events are not among them: an id may be any text,
+even `..`, which clients and proxies remove from paths."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Route:
 
     @cached_property
     def is_job(self) -> bool:
-        """Whether the answer is a job, which continues after the response: long work that reports its progress."""
+        """Whether the answer is a job, which continues after the response. Jobs are long operations that report their
+        progress."""
         return bool(self.operation.callbacks) and "agent" not in self.operation.parameters
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The JSON Schemas of operations: of their arguments, and of everything that they read and return."""
+"""The JSON Schemas of operations: of their arguments, and of all objects that they read and return."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from recallog_schemas import export
 
 
 def documents(facade: type[Facade]) -> Mapping[str, dict[str, Any]]:
-    """File name to JSON Schema: `event.json`, `kinds/<kind>.json`, `views/<answer>.json` and `operations/<name>.json`
+    """JSON Schemas by file name: `event.json`, `kinds/<kind>.json`, `views/<answer>.json` and `operations/<name>.json`
     of a facade and of its inner facades."""
     operations = all_operations(facade).values()
     answers = dict.fromkeys(each.answer for each in operations)
@@ -20,10 +20,10 @@ def documents(facade: type[Facade]) -> Mapping[str, dict[str, Any]]:
 
 
 def arguments(operation: Operation) -> dict[str, Any]:
-    """The JSON Schema of the arguments of an operation, as one object that refers to nothing outside.
+    """The JSON Schema of the arguments of an operation, as one object without external references.
 
-    It serves as the body of an HTTP request and as the `inputSchema` of an MCP tool. `x-recallog` holds
-    everything else.
+    It describes the body of an HTTP request and is the `inputSchema` of an MCP tool. `x-recallog` holds everything
+    else.
     """
     schema = export.schema_of(operation.arguments, "validation")
     described = {

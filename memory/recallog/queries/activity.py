@@ -1,4 +1,4 @@
-"""How many events were appended to a ledger, minute by minute."""
+"""The number of events that were appended to a ledger, by minute."""
 
 import time
 from collections import Counter
@@ -10,7 +10,7 @@ from recallog_streams.ledgers.ledger import Ledger
 
 _MINUTE_MS = 60_000
 _CHUNK = 2_000
-"""Records that are read at once, from the end of a partition: a quiet ledger has few of them in an hour."""
+"""Records that are read at once, from the end of a partition: a quiet ledger has few records per hour."""
 
 
 async def activity(ledger: Ledger, minutes: int) -> Activity:

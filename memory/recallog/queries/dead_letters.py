@@ -55,8 +55,8 @@ async def _of_partition(router: QueryRouter, views: ProjectionGroup, partition: 
 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
-    """The dead letter at a position, of the first group of views that has one there. Raises `OutOfRange`."""
-    # Listed first: for a ledger that has lost its end, this raises that error, not that the position does not exist.
+    """The dead letter at a position, from the first group of views that has one there. Raises `OutOfRange`."""
+    # Listed first, so that a ledger that has lost its end raises that error, and not that the position does not exist.
     letters = await list_dead_letters(components, progress)
     positions.check_position(await components.ledger.ends(), at.partition, at.offset, "position")
     data = await record_at(components.ledger, at.partition, at.offset)
@@ -70,7 +70,7 @@ async def show_dead_letter(components: Components, at: Position, progress: Progr
 async def _first_of_id(
     components: Components, letter: DeadLetter, data: bytes, progress: Progress | None
 ) -> FirstOfId | None:
-    """The event that has the id of a conflicting record; None if the views have changed meanwhile."""
+    """The event with the id of a conflicting record; None if the views have changed meanwhile."""
     partition = letter.position.partition
     (views,) = (each for each in components.groups() if each.name == letter.views)
     router = QueryRouter(components.ledger, views, progress)
@@ -92,7 +92,7 @@ def _text(data: bytes) -> str:
 async def retry_dead_letters(components: Components, progress: Progress | None) -> RetryReport:
     """Rebuild the views if that helps. Records are never applied out of order, so a retry is a rebuild from zero.
 
-    Whether it helps is checked first, by folding the spaces of the dead letters in memory.
+    Whether a rebuild helps is checked first, by folding the spaces of the dead letters in memory.
     """
     before = await list_dead_letters(components, progress)
     for views in components.groups():
@@ -112,7 +112,7 @@ async def _would_fold(components: Components, views: ProjectionGroup, letter: De
         event = codec.decode(data)
     except RecallogError:
         return False
-    from_zero = replace(views, snapshot_records=0)  # snapshots have what failed before
+    from_zero = replace(views, snapshot_records=0)  # snapshots contain the earlier failure
     reading = await Pasts(components.ledger).travel(from_zero, event.space, letter.position)
     key = dead_letters.key_of(letter.position.offset)
     (row,) = (await reading.read([RowKey(dead_letters.TABLE.name, "", "", key)])).rows

@@ -1,7 +1,7 @@
 """The difference of an agent's memory between two moments.
 
-Each part of a memory has an inventory: what the agent knows at one moment, by ids that do not change. The difference
-compares the inventories of two moments, and asks the later one why something has left.
+Each part of a memory has an inventory: the items that the agent knows at one moment, by ids that do not change. The
+difference compares the inventories of two moments. The later inventory explains why items have left.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ class KnownItem:
 
     text: str
     state: str = ""
-    """What else is compared, in words: its tier, or what supersedes it."""
+    """Other properties to compare, in words: its tier, or the item that supersedes it."""
     shown_id: str = ""
-    """The id that an answer shows, if the one by which it is compared is for no reader."""
+    """The id that an answer shows, if the id by which it is compared must not be shown."""
 
 
 class Inventory(Protocol):
-    """What an agent knows at a moment, of one part of its memory."""
+    """The items that an agent knows at a moment, of one part of its memory."""
 
     section: str
     """The name of the part in a `MemoryDifference`."""
@@ -38,7 +38,7 @@ class Inventory(Protocol):
         """All items at the moment that is read, by their ids."""
 
     def explain_left(self, reading: AgentReading, ids: Collection[str]) -> Awaitable[Mapping[str, str]]:
-        """Why items of an earlier moment are not in this one any more, by their ids, as far as that is known."""
+        """Why items of an earlier moment are no longer known at this moment, by their ids, if the reason is known."""
 
 
 class WindowInventory:
@@ -59,13 +59,13 @@ class InventoriesTaken:
     """The inventories of one moment."""
 
     position: Position | None
-    """The last position that the moment has."""
+    """The last position of that moment."""
     items: Mapping[str, Mapping[str, KnownItem]]
     """By section."""
 
 
 def inventories_of(models: Iterable[Callable[[], Inventory]]) -> Sequence[Inventory]:
-    """The inventories of a memory: that of its recent events, and those of its models."""
+    """The inventories of a memory: of its recent events, and of its models."""
     return [WindowInventory(), *(make() for make in models)]
 
 
@@ -108,7 +108,8 @@ async def compare(
 def changes_of(
     section: str, old: Mapping[str, KnownItem], new: Mapping[str, KnownItem], why: Mapping[str, str]
 ) -> Iterator[KnownChange]:
-    """The changes of one section: what left, in the former order, then what entered or changed, in the present one."""
+    """The changes of one section: items that left, in the former order, then items that entered or changed, in the
+    present order."""
     for id_, item in old.items():
         if id_ not in new:
             yield KnownChange(

@@ -1,4 +1,4 @@
-"""Queries about due work: the triggers that no answer has closed yet."""
+"""Queries about due work: triggers without a complete answer."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
@@ -19,20 +19,20 @@ from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64
-"""Rows of `due.now` that one read returns: a row may have 128 KiB of texts."""
+"""Rows of `due.now` in one read. A row may have 128 KiB of texts."""
 
 
 def import_counted() -> Sequence[ModuleType]:
     """The modules `due` of the models, about triggers that fall due by a count of events.
 
     `KIND` is the kind of these triggers; `pending` finds them, `since` finds the record that made one due, and
-    `find_unreflected` finds the agents without a threshold that have seen more events than they can be shown.
+    `find_unreflected` finds the agents without a threshold that have seen more events than can be shown to them.
     """
     return models.import_parts("recallog", "due")
 
 
 async def work(reading: ReadSession, after: str | None = None) -> RowPage[Work]:
-    """The triggers of a partition that one event each made due, in the order of these events, after a key."""
+    """The triggers of a partition that were each made due by one event, in the order of these events, after a key."""
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
 
 
@@ -47,13 +47,13 @@ async def standing(reading: ReadSession, space: str, trigger: str) -> Work | Non
 
 
 async def begun(reading: ReadSession, space: str, trigger: str) -> Answer | None:
-    """The answer to a trigger that the views know, also an incomplete one; None if there is none."""
+    """The answer to a trigger that the views have, even if it is incomplete; None without one."""
     snapshot = await reading.snapshot([answers.key_of(space, trigger)])
     return snapshot.row(answers.TABLE, space, "", trigger)
 
 
 async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:
-    """The ids of the given triggers that are still due; each is given with its space."""
+    """The ids of the given triggers that are still due. Each trigger is given with its space."""
     recurring: list[tuple[str, str]] = []
     others: list[tuple[str, str]] = []
     for space, id_ in asked:
@@ -71,7 +71,7 @@ async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> s
 
 
 async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled]:
-    """The triggers of a partition that fall due from `since` to `until`, later than the time of their agent."""
+    """The triggers of a partition that fall due from `since` to `until`, at times later than that of their agent."""
     found: list[Scheduled] = []
     after, last = due.before(since), False
     while not last:
@@ -85,9 +85,9 @@ async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled
 
 
 async def find_scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:
-    """The triggers of some spaces, or of all of a partition, whose time has come by the time of their agent.
+    """The triggers of some spaces, or of all of a partition, that are due by the time of their agent.
 
-    With `spaces`, triggers that fall due more than an hour after all events of these spaces cost nothing.
+    With `spaces`, triggers that fall due more than an hour after all events of these spaces are not read.
     """
     beyond = None
     if spaces is not None:
@@ -108,7 +108,7 @@ async def find_scheduled(reading: ReadSession, spaces: Sequence[str] | None = No
 
 
 async def _times(reading: ReadSession, rows: Sequence[Scheduled]) -> dict[tuple[str, str], int]:
-    """The times of the agents of some triggers, in microseconds since 1970, for those that have one."""
+    """The times of the agents of some triggers, in microseconds since 1970, for agents that have a time."""
     agents = dict.fromkeys((row.space, row.agent) for row in rows)
     snapshot = await reading.snapshot(key for agent in agents for key in clock.keys(*agent))
     times = {agent: snapshot.time_of(*agent) for agent in agents}
@@ -116,8 +116,8 @@ async def _times(reading: ReadSession, rows: Sequence[Scheduled]) -> dict[tuple[
 
 
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers of some spaces, or of all of a partition: by space and agent the triggers that are due by a
-    count, then the triggers of `due.at` in the order of their times, then all others in the order of their causes."""
+    """The pending triggers of some spaces, or of all of a partition: first, by space and agent, those that are due by a
+    count, then those of `due.at` in the order of their times, then all others in the order of their causes."""
     for trigger in await due_by_count(reading, spaces):
         yield trigger
     for row in await find_scheduled(reading, spaces):
@@ -135,7 +135,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
 
 
 async def pending_work(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers that one event each made due, in the order of these events."""
+    """The pending triggers that were each made due by one event, in the order of these events."""
     after = None
     while True:
         page = await work(reading, after)
@@ -161,18 +161,19 @@ async def pending_triggers(reading: ReadSession, spaces: Sequence[str] | None = 
 
 
 async def own_triggers(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
-    """The pending triggers of a user's projection, whose views are read."""
+    """The pending triggers of a user's projection whose views are read."""
     return [trigger async for trigger in pending_work(reading, spaces)]
 
 
 Since = Callable[[ModuleType, PendingTrigger], Awaitable[Position | None]]
-"""The record that made a trigger by count due; None if the views have dropped it."""
+"""Finds the record that made a trigger due by a count; None if the views have dropped it."""
 
 
 async def of_memory(
     components: Components, router: QueryRouter, since: Since, space: str | None, partition: int | None
 ) -> list[PendingTrigger]:
-    """The pending triggers of one space, one partition or all, those of users' projections last, with their times."""
+    """The pending triggers of one space, one partition or all, with their times. Triggers of users' projections come
+    last."""
     found: list[PendingTrigger] = []
     for views in components.due_groups():
         query = pending_triggers if views is components.views else own_triggers
@@ -190,14 +191,14 @@ async def of_memory(
 
 
 async def _time_of(ledger: Ledger, since: Since, model: ModuleType, trigger: PendingTrigger) -> datetime | None:
-    """When a trigger fell due by a count; None if the views have dropped the event that made it due."""
+    """The time at which a trigger fell due by a count; None if the views have dropped the event that made it due."""
     record = await since(model, trigger)
     data = None if record is None else await record_at(ledger, record.partition, record.offset)
     return None if data is None else codec.decode(data).at
 
 
 async def find_unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
-    """The agents of a partition without a threshold that have seen more events than they can be shown."""
+    """The agents of a partition without a threshold that have seen more events than can be shown to them."""
     for model in import_counted():
         async for agent in model.find_unreflected(reading):
             yield agent

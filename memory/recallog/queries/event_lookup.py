@@ -105,7 +105,7 @@ async def known_positions(
 
 
 class PastMemory:
-    """The memory of one agent at earlier offsets, of which a process keeps some.
+    """The memory of one agent at earlier offsets. A process keeps some of them.
 
     It finds events that the views have dropped, under the visibility rules of their time.
     """
@@ -121,13 +121,14 @@ class PastMemory:
         return episodic.complete(*await self._tails(offset, newest))
 
     async def look_up_seen(self, offset: int) -> tuple[bool, int]:
-        """Whether the agent could see the event at `offset`, and how many events it could see up to there."""
+        """Whether the agent could see the event at `offset`, and how many events it could see up to and including
+        it."""
         tails = await self._tails(offset, newest=1)
         visible = any(memory.offset == offset for memory in episodic.merge(*tails))
         return visible, sum(tail.total for tail in tails)
 
     async def _tails(self, offset: int, newest: int) -> tuple[Tail, Tail]:
-        """The agent's own log and the shared one after `offset` was processed."""
+        """The agent's own log and the shared log right after `offset` was processed."""
         space, agent = self._reading.space, self._reading.agent
         past = await self._reading.past_at(offset)
         snapshot = await past.snapshot(logs=episodic.logs(space, agent, newest))

@@ -1,4 +1,4 @@
-"""Grounds: events and entries that texts were made from, and that no longer support them."""
+"""Grounds: events and entries from which texts were made, and that may no longer support them."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -11,17 +11,19 @@ from recallog_schemas.views.base import LossReason
 
 
 class GroundLoss(NamedTuple):
-    """Why an event or entry no longer supports what was made from it."""
+    """The reason why an event or entry no longer supports the texts that were made from it."""
 
     reason: LossReason
     since: int | None = None
-    """The offset of the record that changed it: what was made later knew the change. None: that does not matter."""
+    """The offset of the record that changed it. Texts that were made later already reflect the change. None if that
+    does not matter."""
 
 
 async def find_losses(reading: AgentReading, ids: Collection[str]) -> Mapping[str, GroundLoss]:
-    """The losses among events and entries, by id. Those that the agent may not see, or could not, are left out.
+    """The losses among events and entries, by id. Events and entries that the agent may not see, or could not see, are
+    left out.
 
-    Of events that are not entries, those that the views retain are considered.
+    Events that are not entries are considered only if the views retain them.
     """
     found: dict[str, GroundLoss] = {}
     for module in models.import_parts("recallog", "grounds"):

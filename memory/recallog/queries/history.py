@@ -1,4 +1,4 @@
-"""The history of a space: pages of all its events, as the ledger has them."""
+"""The history of a space: pages of all its events, from the ledger."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from recallog_schemas.views.base import Room
 from recallog_streams import positions
 
 _MORE = 4
-"""The factor by which each further step reads more records: few of them may match."""
+"""The factor between the records of successive steps, since few of them may match."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Which events are wanted."""
+    """The events to find."""
 
     events: EventFilter
     author: str | None
@@ -45,7 +45,7 @@ async def page(
 ) -> HistoryPage:
     """The newest `limit` matching events from `start` up to `before`, or fewer: see `Memory.history`.
 
-    Records are read in steps from the newest to the oldest; each step is read forwards, as ledgers are.
+    Records are read in steps from the newest to the oldest; each step is read forwards, as ledgers require.
     """
     space = reading.space
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space), RowKey(SPACES.name, space)])
@@ -79,7 +79,7 @@ def _page(snapshot: Snapshot, space: str, newest_first: list[Remembered], older:
 async def _events(
     reading: SpaceReading, snapshot: Snapshot, plans: FoldPlans, begin: int, end: int
 ) -> AsyncIterator[tuple[Remembered, int]]:
-    """The events of the space in a part of the ledger, each with the bytes that it has in an answer."""
+    """The events of the space in a part of the ledger, each with its size in an answer in bytes."""
     records = reading.ledger.read(snapshot.partition, begin, end, space=reading.space)
     async for batch in records:
         for offset, data in batch.records:

@@ -1,7 +1,7 @@
-"""Lineage: what an event or entry rests on, and what rests on it, over all steps.
+"""Lineage: the sources of an event or entry, and the texts that were made from it, over all steps.
 
-The events that the views retain are read once: an index of the ids that they name replaces a scan for each node. An
-event that the agent may not see, or a text of a model that it may not read, is not a node, and nothing is reached
+The events that the views retain are read once. An index of the ids that they name replaces a scan for each node. An
+event that the agent may not see, or a text of a model that it may not read, is not a node, and paths do not lead
 through it.
 """
 
@@ -18,26 +18,26 @@ from recallog_schemas.views.lineage import Relation
 from recallog_streams import answers
 
 Named = Mapping[str, Relation]
-"""The ids that an event names, or of the events that name an id."""
+"""The ids that an event names, or the ids of the events that name an id."""
 
 
 class LineageSource:
-    """What a memory model knows of lineage: the class `LINEAGE` in its module `lineage`, made for each answer."""
+    """The lineage that a memory model knows: the class `LINEAGE` in its module `lineage`, made for each answer."""
 
     async def find_sources(self, reading: AgentReading, events: Sequence[Event]) -> Mapping[str, Sequence[str]]:
-        """By the id of an event or entry, the ids of what it was made from and does not name itself."""
+        """By the id of an event or entry, the ids of the sources that it does not name itself."""
         return {}
 
     async def find_products(self, reading: AgentReading, events: Sequence[Event]) -> Mapping[str, Sequence[str]]:
-        """By the id of an event or entry, the ids of the texts of the model that were made from it. The agent need not
-        be able to see them."""
+        """By the id of an event or entry, the ids of the texts of the model that were made from it. The agent may not
+        be able to see all of them."""
         return {}
 
 
 async def lineage(reading: AgentReading, event_id: str, further: Sequence[str], depth: int | None) -> Lineage:
     """The lineage of an event or entry, as far as the agent may see it.
 
-    The graph begins with the ids `further` too, and has up to `depth` steps in each direction (None: all).
+    The graph also begins with the ids `further`, and has up to `depth` steps in each direction (None: all).
     """
 
     async def read(session: AgentReading) -> Lineage:
@@ -74,16 +74,16 @@ async def _make_answer(reading: AgentReading, graph: "_Graph", event_id: str) ->
 
 @dataclass(slots=True)
 class _Graph:
-    """The nodes of a lineage, and what was found on the way to them."""
+    """The nodes of a lineage, and the intermediate results of the search."""
 
     reading: AgentReading
     visible: VisibleEvents
     named_by: Mapping[str, Named]
     """By id, the retained events that name it."""
     nodes: dict[str, int] = field(default_factory=dict)
-    """The steps of each node, nearest first."""
+    """The number of steps to each node, nearest first."""
     seen: dict[str, RememberedEvent | None] = field(default_factory=dict)
-    """By id, what the agent may see of it."""
+    """By id: the event or entry as the agent may see it."""
     left_out: int = 0
     _of_models: Sequence[LineageSource] = field(
         default_factory=lambda: [part.LINEAGE() for part in models.import_parts("recallog", "lineage")]
@@ -92,14 +92,14 @@ class _Graph:
     _products: dict[str, Named] = field(default_factory=dict)
 
     async def begin(self, ids: Sequence[str]) -> None:
-        """Add what was asked for. A trigger is not an event: the parts of its answer are added for it."""
+        """Add the ids that were requested. A trigger is not an event: the parts of its answer are added instead."""
         await self.look(ids)
         answered = {id_: await self._parts_of(id_) for id_ in ids if self.seen[id_] is None}
         await self.look([part for parts in answered.values() for part in parts])
         self._add([part for id_ in ids for part in answered.get(id_, [id_])], 0)
 
     async def walk(self, depth: int) -> None:
-        """Add what is up to `depth` steps away, nearest first, until no more nodes have room."""
+        """Add the nodes up to `depth` steps away, nearest first, until there is no room for more."""
         back = forth = list(self.nodes)
         reached = set(back), set(back)
         for steps in range(1, depth + 1):
@@ -128,14 +128,14 @@ class _Graph:
         ]
 
     async def look(self, ids: Iterable[str]) -> None:
-        """Note what the agent may see of these ids."""
+        """Note the events and entries with these ids as the agent may see them."""
         new = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.seen]
         if new:
             found = await self.visible.find(self.reading, new)
             self.seen |= {id_: found.get(id_) for id_ in new}
 
     async def sources_of(self, ids: Sequence[str]) -> Mapping[str, Named]:
-        """By id, what an event or entry names, in its own order, and then what models know."""
+        """By id, the sources that an event or entry names, in its own order, and then the sources that models know."""
         new = [id_ for id_ in ids if id_ not in self._sources]
         events = self._events(new)
         self._sources |= {each.id: _named_by(each) for each in events}
@@ -146,8 +146,8 @@ class _Graph:
         return {id_: self._sources[id_] for id_ in ids if id_ in self._sources}
 
     async def products_of(self, ids: Sequence[str]) -> Mapping[str, Named]:
-        """By id, what names an event or entry: retained events, oldest first, then texts of models that the agent may
-        see. Neither an answer nor a count reveals the others."""
+        """By id, the products of an event or entry: retained events that name it, oldest first, then texts of models
+        that the agent may see. Neither an answer nor a count reveals other products."""
         new = [id_ for id_ in ids if id_ not in self._products]
         events = self._events(new)
         found = {each.id: dict(self.named_by.get(each.id, {})) for each in events}
@@ -170,7 +170,7 @@ class _Graph:
         self.left_out += len(new[room:])
 
     async def _parts_of(self, id_: str) -> Sequence[str]:
-        """The ids of the answer to a trigger, by the id of the trigger or that of the event that closes it."""
+        """The ids of the events in the answer to a trigger, by the id of the trigger or of the event that closes it."""
         trigger = triggers.parse(id_.removesuffix("/answer"))
         if trigger is None:
             return ()
@@ -198,7 +198,7 @@ def _named_by(event: Event) -> dict[str, Relation]:
 
 
 def _index_named(memories: Iterable[RememberedEvent]) -> Mapping[str, dict[str, Relation]]:
-    """By id, the events that name it, oldest first. An event whose bytes have none of the fields is not decoded."""
+    """By id, the events that name it, oldest first. An event whose bytes contain none of the fields is not decoded."""
     fields = {"causation_id", *(kinds.kind_of(kind).sources for kind in kinds.kinds_with_sources())}
     marks = [f'"{name}"'.encode() for name in sorted(fields)]
     found: dict[str, dict[str, Relation]] = {}

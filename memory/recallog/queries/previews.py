@@ -1,6 +1,6 @@
 """Previews: short hits of a search, the neighbours of one event, and whole events by id (progressive disclosure).
 
-A model reads many previews for the price of a few whole events.
+Many previews cost a model as many tokens as a few whole events.
 """
 
 from bisect import bisect_left
@@ -41,7 +41,7 @@ from recallog_schemas.views.base import Standing, fitting
 
 @dataclass(frozen=True, slots=True)
 class AroundRequest:
-    """An event, and how many of its neighbours to show."""
+    """An event, and the number of its neighbours to show."""
 
     id: str
     before: int
@@ -124,7 +124,7 @@ class VisibleEvents:
     all: Sequence[RememberedEvent]
     """In ledger order."""
     kept_from: int
-    """The offset from which on the logs are complete."""
+    """The offset from which the logs are complete."""
     events: int
     """Number of events of the space."""
     sources: SourceClasses
@@ -141,8 +141,7 @@ class VisibleEvents:
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0, sources)
 
     async def present_forms(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
-        """By id, for hits that stand for a text of a model: the text as it is now; None if the agent may not
-        read it."""
+        """By id, for hits that refer to a text of a model: the present text; None if the agent may not read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():
             found |= await module.find(reading, self.snapshot, ids)
@@ -176,7 +175,7 @@ class VisibleEvents:
 
 
 def _presenting() -> Sequence[ModuleType]:
-    """The modules of the models with texts."""
+    """The modules of models that have present forms of texts."""
     return models.import_parts("recallog", "present_forms")
 
 
@@ -217,7 +216,8 @@ async def _around(
 def _cut(
     memories: Sequence[RememberedEvent], request: AroundRequest, offset: int, entry: RememberedEvent | None
 ) -> _Shown | None:
-    """The memory at `offset`, or the `entry` of that offset, and its neighbours among `memories`; None without it."""
+    """The memory at `offset`, or the `entry` with that offset, and its neighbours among `memories`; None if it is
+    missing."""
     list_index = bisect_left(memories, offset, key=lambda memory: memory.offset)
     older, newer = memories[:list_index], memories[list_index:]
     anchor = entry

@@ -16,7 +16,7 @@ from recallog_streams.progress import Progress
 
 
 async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
-    """What a rebuild would do now. Changes nothing."""
+    """The plan of a rebuild now. Changes nothing."""
     ends = await components.ledger.ends()
     plans = []
     for views in await groups(components, what):
@@ -43,9 +43,9 @@ class RebuildOptions:
     accept: bool
     """Whether the new generation may lack records that the live one has."""
     drop: bool
-    """Whether the present views or index are deleted first, even of another ledger."""
+    """Whether the present views or index are deleted first, even if they belong to another ledger."""
     workers: int | None
-    """As for `ProjectionGroup.catching_up`, like `throttle`."""
+    """As in `ProjectionGroup.catching_up`; so is `throttle`."""
     throttle: float
 
 
@@ -73,7 +73,7 @@ async def rebuild(
 
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
-    """Build the index with another embedder beside the live one, then cut over."""
+    """Build the index with another embedder beside the live index, then cut over."""
     moved = await (await _index(components)).indexer.group_for_move(model)
     return await rebuilding.rebuild(moved.name, moved.builder, progress, accept=False)
 
@@ -89,7 +89,8 @@ async def abort_rebuild(components: Components, what: str) -> list[str]:
 
 
 async def groups(components: Components, what: str) -> list[ProjectionGroup]:
-    """The groups of the views, or that of the index. Raises `SettingsError` if the index is off, `IndexUnavailable`."""
+    """The groups of the views, or the group of the index. Raises `SettingsError` if the index is off, and
+    `IndexUnavailable`."""
     return [await (await _index(components)).indexer.views()] if what == INDEX else components.groups()
 
 
@@ -97,5 +98,5 @@ async def _index(components: Components) -> IndexInProcess:
     index = components.require_index()
     if not isinstance(index, IndexInProcess):
         raise InvariantViolation("the process that serves the index executes this operation")
-    await index.begin()  # the engine of a folder is open in one process
+    await index.begin()  # one process opens the engine of a folder
     return index

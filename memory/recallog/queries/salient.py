@@ -1,4 +1,4 @@
-"""Salient events: the events that matter most to an agent now, among the ones that it may see."""
+"""Salient events: the events that matter most to an agent now, among the events that it may see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ OWN_INDEX = "the index of this memory"
 
 @dataclass(frozen=True, slots=True)
 class SalienceQuery:
-    """A query for salient events. None: the agent's setting, or the present turn of the space."""
+    """A query for salient events. A field that is None means the agent's setting, or the present turn of the space."""
 
     text: str = ""
     top_k: int | None = None
@@ -42,7 +42,7 @@ class Related:
     """The relevance of events to a query."""
 
     ranked: Mapping[int, float] | None
-    """Relevance by offset; None: words are compared."""
+    """Relevance by offset; None if words are compared."""
     by: str | None
     """How relevance was computed, in words; None if the index is off."""
     failed: bool = False
@@ -68,7 +68,7 @@ class Ranking:
         return [self.memories[list_index] for list_index in sorted(list_index for _, list_index in self.order)]
 
     def fit(self) -> "Ranking":
-        """The ranking of the strongest that fit into one answer."""
+        """The ranking of the strongest events that fit into one answer."""
         count = fitting(bytes_of(self.memories[list_index]) for _, list_index in self.order)
         return replace(self, order=self.order[:count])
 
@@ -93,10 +93,10 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 
 async def find_related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str, query: SalienceQuery) -> Related:
-    """Relevance by the index (the user's own, if there is one), for the events in `snapshot` that `agent` may see.
+    """Relevance by the index, or by the user's own index, for the events in `snapshot` that `agent` may see.
 
-    The index must have processed all that the views have, since an event that it does not know would count as
-    unrelated. It is not started for this query: salience works without it.
+    The index must have processed all events that the views have, since an event that it does not know would count as
+    unrelated. It is not started for this query, because salience works without it.
     """
     if searcher.relevance is not None:
         return await _by_own_index(snapshot, searcher.relevance, space, agent, query)
@@ -131,7 +131,7 @@ async def _by_own_index(snapshot: Snapshot, fed: FedIndex, space: str, agent: st
 
 
 def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:
-    """The events in `snapshot` with the highest salience for `agent`: its `top_k`, and `more` beyond them."""
+    """The events in `snapshot` with the highest salience for `agent`: its `top_k`, and `more` beyond these."""
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     turn = clock(snapshot, space) if query.turn is None else query.turn
     weights = Weights(**(own.salience_weights or {}))
@@ -142,7 +142,7 @@ def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, relat
 
 
 def clock(snapshot: Snapshot, space: str) -> int:
-    """The present turn of the space: the highest of its events."""
+    """The present turn of the space: the highest turn of its events."""
     row = snapshot.row(salience.CLOCK, space)
     return row.turn if row else 0
 

@@ -18,7 +18,7 @@ from recallog_streams.projector import Projector
 
 
 async def verify(components: Components, progress: Progress | None) -> VerifyReport:
-    """Compare the snapshots of all views. Those that are deleted meanwhile are left out."""
+    """Compare the snapshots of all views. Snapshots that are deleted meanwhile are left out."""
     ends = await components.ledger.ends()
     checks, missing = list[TableCheck](), list[NotCompared]()
     for views in components.groups():
@@ -87,7 +87,8 @@ class _Check:
         found: ReadResult,
         expected: ReadResult,
     ) -> None:
-        """Note the rows and logs that a snapshot and the fold up to there have changed."""
+        """Note differences between a snapshot and the fold up to it, in the rows and logs that either of them has
+        changed."""
         self._items += len(rows) + len(logs)
         names = [*rows, *(name for name, _ in logs)]
         for name, ours, fresh in zip(names, [*found.rows, *found.logs], [*expected.rows, *expected.logs], strict=True):

@@ -1,4 +1,4 @@
-"""The scene of a space: what all its agents see now."""
+"""The scene of a space: the current state that all its agents see."""
 
 from collections.abc import Sequence
 

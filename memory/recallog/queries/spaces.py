@@ -53,7 +53,7 @@ async def spaces(reading: ReadSession, cursor: str | None, most: int) -> list[Sp
 
 
 async def space_detail(reading: SpaceReading) -> SpaceDetail:
-    """One space by agents, sessions and kinds."""
+    """One space with its agents, sessions and kinds."""
     space = reading.space
     found, (agent_spans, session_spans, kind_spans) = await _spans(reading, _COUNTED)
     row = found.row(activity.SPACES, space)
@@ -97,7 +97,7 @@ async def sessions(reading: SpaceReading, cursor: str | None, limit: int) -> Ses
 
 
 async def resume(reading: SpaceReading) -> ResumeView:
-    """Where a space stopped."""
+    """The state in which a space stopped."""
     space = reading.space
 
     async def read(session: SpaceReading) -> tuple[Snapshot, str | None, int | None]:
@@ -117,7 +117,7 @@ async def resume(reading: SpaceReading) -> ResumeView:
 
 
 async def resume_of_agent(reading: AgentReading) -> ResumeView:
-    """Where a space stopped, by the events that the agent may see and the views retain."""
+    """The state in which a space stopped, by the events that the agent may see and the views retain."""
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent)], episodic.logs(space, agent, log_events)
@@ -202,7 +202,7 @@ async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
 
 
 async def kinds_of(reading: SpaceReading) -> KindsView:
-    """The kinds of the catalogue, and the kinds that `space` declares: its declaration takes precedence over a
+    """The kinds of the catalogue, and the kinds that `space` declares. Its declaration takes precedence over a
     model's."""
     space = reading.space
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])

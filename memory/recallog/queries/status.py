@@ -87,14 +87,14 @@ async def status(components: Components) -> Status:
 
 
 class NotReady(RecallogError):
-    """The memory cannot answer all questions now. The text says why, and names no host and no folder."""
+    """The memory cannot answer all queries now. The text says why, without names of hosts and folders."""
 
     retryable: ClassVar[bool] = True
     exit_code: ClassVar[int] = StorageUnavailable.exit_code
 
 
 async def _of_keys(ledger: Ledger, ends: Sequence[int]) -> list[LedgerFault]:
-    """What is wrong with the keys of sealed records: with their store, or with the keys of the newest records."""
+    """Problems with the keys of sealed records: with their store, or with the keys of the newest records."""
     await ledger.sealing.refresh()
     newest = [
         offset
@@ -113,7 +113,7 @@ async def _of_keys(ledger: Ledger, ends: Sequence[int]) -> list[LedgerFault]:
 async def check_ready(components: Components) -> None:
     """Raise an error if the ledger cannot be read or loses events, or if views that workers maintain cannot be read.
 
-    Raises `NotReady` if that concerns a part of the partitions, which it names.
+    Raises `NotReady`, which names the partitions, if only some of them are concerned.
     """
     ledger = components.ledger
     faults = [fault.problem for fault in await ledger.faults() if fault.severe]
@@ -133,7 +133,7 @@ async def check_ready(components: Components) -> None:
 
 
 async def _refusal(views: ProjectionGroup, partition: int) -> str:
-    """Why the views of a partition cannot be read now, by the name of the error; "" if they can."""
+    """Why the views of a partition cannot be read now, by the name of the error; "" if they can be read."""
     try:
         await (await views.access.reading(partition, None, None)).read()
     except (Rebuilding, ViewsTooNew) as error:
@@ -144,7 +144,7 @@ async def _refusal(views: ProjectionGroup, partition: int) -> str:
 async def _of_index(
     index: SemanticIndex | None, ends: Sequence[int]
 ) -> tuple[list[PartitionStatus], int, IndexStatus | None]:
-    """The progress of the index in each partition, its size and its state. No fault of the index is an error here."""
+    """The progress of the index in each partition, its size and its state. Faults of the index are not raised."""
     if index is None:
         return [], 0, None
     rows: list[PartitionStatus] = []
@@ -169,10 +169,10 @@ async def _of_index(
 
 
 async def _compared_with_end(ledger: Ledger, rows: Sequence[PartitionStatus]) -> list[PartitionStatus]:
-    """`rows`, with a problem where the views have processed records that the ledger lacks."""
+    """`rows`, with a problem if the views have processed records that the ledger does not have."""
     if all(row.checkpoint < row.end for row in rows):
         return list(rows)
-    ends = await ledger.ends()  # read after the checkpoints, which others may have moved past the ends before
+    ends = await ledger.ends()  # read after the checkpoints, since others may have advanced these
     return [_missing(row, ledger) if row.checkpoint >= ends[row.partition] else row for row in rows]
 
 
@@ -189,7 +189,8 @@ async def _of_built_in(
 ) -> tuple[
     list[tuple[PartitionStatus, activity.Totals | None]], list[PendingTrigger], list[Unreflected], list[LedgerFault]
 ]:
-    """The progress of the built-in views with their totals, and what is due or ahead in the same generations."""
+    """The progress of the built-in views with their totals, and in the same generations the due work and the events
+    that are dated ahead."""
 
     async def of_all(query: Callable[[ReadSession], AsyncIterator[Result]]) -> list[Result]:
         found = await gather_limited(
@@ -206,7 +207,7 @@ async def _of_built_in(
 
 
 async def _ahead(reading: ReadSession) -> AsyncIterator[LedgerFault]:
-    """The events of a partition that are dated ahead, by space."""
+    """The events of a partition with dates ahead of the clock, by space."""
     async for item, _ in reading.scan(clock.AHEAD.name):
         row = clock.AHEAD.decode(item.data)
         newest = Position(reading.partition, row.offsets[-1])
@@ -235,7 +236,7 @@ def _since(trigger: PendingTrigger) -> datetime:
 async def _items(
     views: ProjectionGroup, row: PartitionStatus, query: Callable[[ReadSession], AsyncIterator[Result]]
 ) -> list[Result]:
-    """The items of the generation of `row`; none if they cannot be read. Raises `Rebuilding` if it is replaced."""
+    """The items of the generation of `row`; empty if they cannot be read. Raises `Rebuilding` if it is replaced."""
     try:
         active = (await views.store.pointer(row.partition)).active
         if active is None or active.id != row.generation:
@@ -260,7 +261,7 @@ async def _partition_status(
 ) -> tuple[PartitionStatus, activity.Totals | None]:
     """The progress of the views, and their totals if they are built.
 
-    Views in a folder may not be readable. The files of one group are read or not as a whole.
+    Views in a folder may not be readable. Either all files of a group are read, or none.
     """
     row = PartitionStatus(
         views=name,

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 _FIRST_READ_EVENTS = 64
 _MORE = 8
-"""The factor by which each further step reads more events: a few large events fill an answer."""
+"""The factor between the events of successive steps: a few large events fill an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: of a session, of some kinds, of a span of time, and with some fields. None: of any."""
+    """The wanted events: of a session, of some kinds, of a span of time, or with some fields. None means no
+    restriction."""
 
     session: str | None
     kinds: Sequence[str] | None
@@ -55,7 +56,7 @@ class EventFilter:
 
 
 async def window(reading: AgentReading, size: int | None) -> EpisodicView:
-    """The newest `size` events that `agent` may see; None: as many as its window holds."""
+    """The newest `size` events that `agent` may see; None means as many as its window holds."""
     space, agent = reading.space, reading.agent
     row = RowKey(settings.AGENTS.name, space, agent)
     wanted = size or limits.WINDOW_EVENTS
@@ -80,7 +81,7 @@ async def window(reading: AgentReading, size: int | None) -> EpisodicView:
 
 
 def bytes_of(memory: RememberedEvent) -> int:
-    """The approximate bytes of an event in an answer: its JSON, and its text once more."""
+    """The approximate size of an event in an answer, in bytes: its JSON, and its text again."""
     return 2 * len(memory.data)
 
 

@@ -1,4 +1,5 @@
-"""Verification: the ledger compared with its hash chain and with kept digests, every view with a fresh fold of it."""
+"""Verification: compares the ledger with its hash chain and with kept digests, and every view with a fresh fold of
+it."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -70,7 +71,7 @@ async def verify(
 ) -> VerifyReport:
     """Compare the ledger with its chain and with `digests`, and the views, or the index, with a fresh fold.
 
-    `workers` and `throttle` are those of `ProjectionGroup.catching_up`.
+    See `ProjectionGroup.catching_up` for `workers` and `throttle`.
 
     Raises `OutOfRange` if the ledger ends before a digest's position.
     """
@@ -95,7 +96,7 @@ async def verify(
 
 
 def combine_reports(reports: Sequence[VerifyReport]) -> VerifyReport:
-    """One report of several, in their order."""
+    """One report from several, in their order."""
     return _report(
         max(report.records for report in reports),
         [check for report in reports for check in report.tables],
@@ -115,7 +116,7 @@ def _report(
     files: Sequence[FileFinding],
 ) -> VerifyReport:
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
-    # Each group of views reads the ledger: unreadable parts are reported once.
+    # Each group of views reads the ledger, so unreadable parts are reported once.
     once = {(each.problem, each.first, each.views if each.problem == "changed" else ""): each for each in findings}
     return VerifyReport(
         records=records,
@@ -129,7 +130,7 @@ def _report(
 
 
 async def repair(components: Components, progress: Progress | None) -> RepairReport:
-    """Compute again what follows from the records, in the ledger and in files of views, then verify both."""
+    """Compute derived data of the ledger and of files of views again, then verify both."""
     repaired, problem = list[FileFinding](), ""
     before = await _of_ledger(components.ledger)
     if any(each.repairable for each in before):
@@ -149,7 +150,8 @@ async def repair(components: Components, progress: Progress | None) -> RepairRep
 
 
 async def _of_store(views: ProjectionGroup) -> list[FileFinding]:
-    """The first problem of the file of some views; none if it cannot be opened, which their comparison has said."""
+    """The first problem of the file of some views; empty if the file cannot be opened, which their comparison
+    reports."""
     try:
         problems = await views.store.find_problems()
     except StorageError:
@@ -179,7 +181,7 @@ def _of_views(views: ProjectionGroup, reason: str) -> FileFinding:
 async def _of_partitions(
     views: ProjectionGroup, progress: CombinedProgress, catch_up: "ParallelCatchUp"
 ) -> list[tuple[Generation | None, Verification]]:
-    """As many partitions at a time as processes: the fresh fold of each is held in memory."""
+    """Verifies as many partitions at a time as there are processes, since the fresh fold of each is held in memory."""
 
     async def compare_partition(partition: int) -> tuple[Generation | None, Verification]:
         return await _compare_views(views, partition, progress.of(partition), catch_up)
@@ -204,7 +206,7 @@ async def _compare_views(
 async def _generation(
     views: ProjectionGroup, partition: int, progress: Progress | None
 ) -> tuple[Generation | None, str]:
-    """The active generation; None, and why, if there is none to compare.
+    """The active generation, or None with the reason if there is none to compare.
 
     Views that cannot be caught up, for example because the ledger is damaged or the folder is read-only, are compared
     as they are.
@@ -299,7 +301,7 @@ async def compared_digests(components: Components, digests: Sequence[str]) -> li
 async def _compared_digests(
     components: Components, kept: Sequence[_Kept], findings: Sequence[LedgerFinding]
 ) -> list[DigestCheck]:
-    """The digests by position, each compared with the ledger as it is now."""
+    """The digests by position, each compared with the present ledger."""
     found: dict[Position, str] = {}
     for partition in {each.position.partition for each in kept}:
         offsets = {each.position.offset for each in kept if each.position.partition == partition}
@@ -318,8 +320,8 @@ async def _compared_digests(
 def _suspect(
     at: Position, before: Sequence[DigestCheck], findings: Sequence[LedgerFinding]
 ) -> tuple[Position, Position]:
-    """The range that has the first change before `at`: after the last digest that matches, and if the views were
-    computed from other records, the ranges in which they differ."""
+    """The range that contains the first change before `at`. It begins after the last digest that matches. If the views
+    were computed from other records, it is limited to the ranges in which they differ."""
     matching = [each.position for each in before if each.matches and each.position.partition == at.partition]
     first = Position(at.partition, matching[-1].offset + 1 if matching else 0)
     known = [each for each in findings if first <= each.last and each.first <= at]  # positions of one partition

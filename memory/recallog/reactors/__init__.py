@@ -1,7 +1,7 @@
-"""Reactors: code that answers triggers with new events, the loop that runs them, and what they ask.
+"""Reactors: code that answers triggers with new events, the loop that runs them, and the models that they call.
 
-Reflectors write beliefs, extractors draw facts, synthesizers answer questions. Each module is imported when it is first
-used, as `reactors.<module>`.
+Reflectors write beliefs, extractors extract facts, synthesizers answer questions. Each module is imported when it is
+first used, as `reactors.<module>`.
 """
 
 from recallog_schemas.lazy_exports import lazy_exports

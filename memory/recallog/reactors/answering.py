@@ -1,9 +1,9 @@
-"""Answers: from a trigger that is due to the events that answer it, published under the ids that follow from it.
+"""Answers: makes the events that answer a due trigger, and publishes them under ids that depend on the trigger.
 
-The ids of answers follow from the ids of their triggers and from what they contain, and of several answers to one
-trigger the views count one (`recallog_streams.answers`). So a repeat after a crash between answer and append changes
-nothing, and neither does a second process that answers at the same time. An answer that was begun is closed with what
-was written.
+The ids of answers depend on the ids of their triggers and on their contents. If a trigger has several answers, the
+views count one of them (`recallog_streams.answers`). Therefore a repeat after a crash between answer and append changes
+nothing, and neither does a second process that answers at the same time. If an answer was interrupted, it is closed
+with the events that were written.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ class AnswerMemory(Protocol):
     """The parts of a memory that answers use."""
 
     async def begun(self, space: str, trigger: str) -> Answer | None:
-        """The answer to a trigger that the views know, also an incomplete one; None if there is none."""
+        """The answer to a trigger that the views have, even if it is incomplete; None without one."""
 
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
         """Whether a trigger is still due although an event with the id of its closing event exists."""
 
     async def publish(self, events: Sequence[Event], keys: Collection[str] = ()) -> Sequence[Position]:
-        """Write events, all or none, and return their positions once they are durable. They are also sealed with
-        `keys`.
+        """Write events, all or none of them, and return their positions once they are durable. They are also sealed
+        with `keys`.
 
         Raises `IdConflict`, and `SourcesErased` if one of the keys was destroyed.
         """
@@ -60,7 +60,7 @@ Rank = tuple[int, bool]
 
 
 class Answers:
-    """Asks reactors, and publishes what they answer."""
+    """Calls reactors, and publishes their answers."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Answers:
         self._memory = memory
         self._ledger = ledger
         self._reactors = reactors
-        # If a kind has two reactors, the first one answers: a user's comes before the built-in one.
+        # If a kind has two reactors, the first one answers: a user's reactor precedes the built-in one.
         self._by_kind = {kind: reactor for reactor in reversed(reactors) for kind in reactor.kinds}
         self._pace = pace or Pace(None)
         self._deadline_seconds = deadline_seconds
@@ -86,7 +86,7 @@ class Answers:
 
     @property
     def misconfigured(self) -> list[ModelMisconfigured]:
-        """What is wrong with the settings of reactors that cannot answer until they change."""
+        """The errors in the settings of reactors that cannot answer until the settings change."""
         return [each.error for each in self._by_kind.values() if isinstance(each, Misconfigured)]
 
     def reactor_of(self, kind: str) -> Reactor | None:
@@ -145,11 +145,12 @@ class Answers:
     async def _close_trigger(
         self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()
     ) -> Reaction:
-        """Publish an answer. If a foreign event, or an erased answer, has the id of the closing event, the last event
-        gets another id:
+        """Publish an answer. If another event, or an erased answer, has the id of the closing event, the last event
+        gets another id.
 
-        a ledger with unique ids would refuse it, and on any other ledger the views would take it for a repeat, so that
-        the trigger would never be closed. The other ids follow from the trigger too, so that one answer counts.
+        A ledger with unique ids would refuse a repeated id. On any other ledger, the views would treat the event as a
+        repeat, and the trigger would never be closed. The other ids depend on the trigger too, so that one answer
+        counts.
         """
         *parts, closing = answer
         number = 0
@@ -168,8 +169,8 @@ class Answers:
             if counts.is_erased:
                 continue
             reaction = Reaction.of(counts, position)
-            # If another process answered first, the position is that of its answer, which is the one that counts,
-            # unless it belongs to an answer that was not the first.
+            # If another process answered first, the position is that of its answer, which counts, unless it belongs to
+            # an answer that was not the first.
             if reaction is None:
                 raise InvariantViolation(f"the record at {position} is not the answer that was published")
             if counts == closing or not await self._is_taken(closing, trigger):
@@ -189,7 +190,7 @@ class Answers:
         return await self._memory.keys_at(trigger.space, trigger.read | {trigger.offset} - {-1})
 
     async def _publish(self, answer: Sequence[Event], keys: Collection[str]) -> Position:
-        """Write an answer; the position of its last event, which closes the trigger."""
+        """Write an answer. Returns the position of its last event, which closes the trigger."""
         position = None
         for start in range(0, len(answer), limits.APPEND_EVENTS_MAX):
             position = (await self._memory.publish(answer[start : start + limits.APPEND_EVENTS_MAX], keys))[-1]
@@ -206,7 +207,8 @@ class Answers:
             )
         if not is_local(reactor):
             await self._pace.turn()
-        # A task of its own: a reactor that catches its cancellation delays neither its deadline nor its canceller.
+        # A separate task, since a reactor that catches its cancellation must delay neither its deadline nor its
+        # canceller.
         task: asyncio.Task[Sequence[Event] | None] = asyncio.create_task(
             reactor.answer(trigger), name=f"recallog-reactor-{trigger.kind}"
         )
@@ -219,7 +221,7 @@ class Answers:
                 task.add_done_callback(self._forget_task)
         if not task.done():
             raise ModelFailed(f"no answer within {self._deadline_seconds:g} s", retryable=False)
-        if task.cancelled():  # the reactor waited for a task of its own that was cancelled
+        if task.cancelled():  # the reactor waited for its own task, which was cancelled
             raise ModelFailed("a task of the reactor was cancelled", retryable=False)
         return task.result()
 
@@ -277,7 +279,7 @@ def answer_of(
     events: Sequence[Event],
     keys: Collection[str] = (),
 ) -> list[Event]:
-    """The events of an answer with their ids, the closing one last. `keys` are those of what it is made from."""
+    """The events of an answer with their ids, the closing one last. `keys` are the keys of its sources."""
     last, kind = events[-1] if events else None, triggers.kind_of(trigger.kind)
     closes = last is not None and (last.id == parsed.answer_id or (kind.has_own_answer and last.kind in kind.closings))
     parts = [_of_trigger(event, trigger, reactor) for event in (events[:-1] if closes else events)]
@@ -293,7 +295,7 @@ def answer_of(
 
 
 def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
-    """The digest of an answer: equal answers of all processes have the same.
+    """The digest of an answer. Equal answers of different processes have the same digest.
 
     It covers the ids of keys, so that the next answer after an erasure has other ids than the erased one.
     """
@@ -304,7 +306,7 @@ def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
 
 
 def _rest_of(begun: Answer, trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor) -> list[Event]:
-    """The event that closes an answer which a process has begun and not completed."""
+    """The event that closes an answer which was begun and not completed."""
     if triggers.kind_of(trigger.kind).has_own_answer:
         return _make_failures(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
     done = {"trigger": trigger.id, "events": begun.parts, DIGEST: begun.digest}

@@ -1,5 +1,4 @@
-"""The object that the memory asks for one purpose: given by the program, or made from the model that the settings
-name."""
+"""The objects that the memory calls for one purpose: given by the program, or made from the model in the settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ class Asker(Generic[Asked]):
     """A purpose for which a chat model can be asked."""
 
     name: str
-    """The argument of `Memory.open` that takes what a program gives for the purpose, such as "reflector"."""
+    """The argument of `Memory.open` that takes the program's object for the purpose, such as "reflector"."""
     use: str
-    """What the model does, such as "reflect": the setting `model_reflect` is about it."""
+    """The task of the model, such as "reflect": the setting `model_reflect` names the model for it."""
     offline: Callable[[], Asked]
-    """Makes the object that needs no model."""
+    """Makes the object that does not need a model."""
     by_model: Callable[[ChatModel], Asked]
-    """Makes what asks a model."""
+    """Makes the object that calls a model."""

@@ -1,4 +1,4 @@
-"""Calls of models and of other code of users: repeated after temporary failures, with their texts made safe."""
+"""Calls of models and of users' code: repeated after temporary failures, with their texts made safe."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ async def ask_repeatedly(
     """The result of `answer`, with up to `attempts` attempts if its failures are temporary.
 
     Between attempts it waits 0.5 s, then twice as long each time, or longer if the error requests it, but never more
-    than `limits.ASKED_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`; any exception that is not of Recallog
+    than `limits.ASKED_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`. Any exception that is not an error of Recallog
     counts as one. Other errors of Recallog, such as `ModelMisconfigured`, are raised at once.
     """
     wait_seconds = _FIRST_WAIT_SECONDS
@@ -45,7 +45,7 @@ async def _answer(answer: Callable[[], Awaitable[Answer]]) -> Answer:
     except RecallogError:
         raise
     except Exception as error:
-        # Code of a user may raise anything; one failure must not stop the work of others.
+        # Users' code may raise anything, and one failure must not stop other work.
         reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.ASKED_REASON_CHARS_MAX)
         raise ModelFailed(reason, retryable=True) from error
 
@@ -58,5 +58,5 @@ def _words(error: Exception) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with its white space collapsed, without control characters, and "?" for half surrogate pairs."""
+    """`text` with its white space collapsed, without control characters, and with "?" for lone surrogates."""
     return " ".join(_CONTROL.sub("", text).split()).encode("utf-8", "replace").decode()

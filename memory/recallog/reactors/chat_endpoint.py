@@ -57,8 +57,8 @@ class ChatEndpoint(ChatModel):
 
     A query in the URL, such as `?api-version=…`, is part of each request.
 
-    `timeout_seconds` is for a whole request, from connecting to the reply's last byte. Redirects are not followed: the
-    key and the agent's memories are sent to the named host only. The caller closes a `client` that it passes.
+    `timeout_seconds` applies to a whole request, from connecting to the reply's last byte. Redirects are not followed:
+    the key and the agent's memories are sent to the named host only. The caller closes a `client` that it passes.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ChatEndpoint(ChatModel):
             self._url = endpoint_url(url, _PATH)
         except ValueError as error:
             raise ModelMisconfigured(f"the URL of the model {error}") from None
-        # For error messages, without the query, which may contain a key.
+        # Shown in error messages, without the query, which may contain a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model.strip():
             raise ModelMisconfigured(f"no model is named for {self._shown}; add the name of one that it serves: #name")
@@ -121,7 +121,7 @@ class ChatEndpoint(ChatModel):
         return self._read(body)
 
     async def _post(self, messages: list[dict[str, str]]) -> tuple[httpx.Response, bytes]:
-        """The response, and its body up to one byte more than `limits.ASKED_REPLY_BYTES_MAX`."""
+        """The response, and its body up to `limits.ASKED_REPLY_BYTES_MAX` bytes and one more."""
         payload = {"model": self._model, "temperature": 0, "messages": messages}
         body = bytearray()
         async with self._client.stream(
@@ -183,7 +183,7 @@ def _retry_after_seconds(response: httpx.Response) -> float | None:
     until = _moment(value)
     if until is None:
         return None
-    # By the server's clock, if the response has its time: the clock here may differ.
+    # The clock of the server is used if the response has its time, since the clock here may differ.
     now = _moment(response.headers.get("date", "")) or datetime.now(UTC)
     return min(max((until - now).total_seconds(), 0.0), limits.ASKED_WAIT_SECONDS_MAX)
 

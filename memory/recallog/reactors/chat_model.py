@@ -1,4 +1,4 @@
-"""The port to a chat model: from instructions and data to a text.
+"""The port to a chat model, which replies with a text to instructions and data.
 
 The data were written by others and may contain instructions. A model gets them as JSON lines in the user's message,
 which the instructions, the system's message, declare to be data.
@@ -16,29 +16,27 @@ from recallog_schemas.shortening import cut
 
 _EXCERPT_CHARS_MAX = 200
 _OBJECTS_TRIED_MAX = 100
-"""How many opening braces of a reply are tried as the start of a JSON object, which bounds the time for a reply of
-braces.
-"""
+"""How many opening braces of a reply are tried as the start of a JSON object. It bounds the time for a reply that
+consists of braces."""
 # Not strict, since small models often put raw line breaks into strings, which are unambiguous.
 _decode_object = json.JSONDecoder(strict=False).raw_decode
 
 
 class ChatModel(ABC):
-    """A model that replies to instructions. Implement `name`, `reply` and `close` for a model of your own, and pass it
-    as `Memory.open(chat_model=…)`: what it writes is checked before it is stored.
-    """
+    """A model that replies to instructions. Implement `name`, `reply` and `close` for a custom model, and pass it as
+    `Memory.open(chat_model=…)`. Its replies are checked before they are stored."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that is stored with what the model writes."""
+        """The name that is stored with the texts of the model."""
 
     @abstractmethod
     async def reply(self, instructions: str, data: str) -> str:
         """The text of the reply to a system's message, `instructions`, and a user's message, `data`.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. A request is
-        repeated after a temporary failure, and any other exception counts as one.
+        repeated after a temporary failure. Any other exception counts as a temporary failure.
         """
 
     @abstractmethod
@@ -48,9 +46,10 @@ class ChatModel(ABC):
     async def ask(
         self, instructions: str, data: Iterable[Mapping[str, Any]], *, chars_max: int = limits.ASKED_TEXT_CHARS_MAX
     ) -> str:
-        """The reply about objects: fields that are None are left out, and each text is cut to `chars_max` characters.
+        """The reply to `instructions` and the objects in `data`, without fields that are None, each text cut to
+        `chars_max` characters.
 
-        Raises as `reply`.
+        Raises the errors of `reply`.
         """
         return await self.reply(instructions, "\n".join(_line(fields, chars_max) for fields in data))
 
@@ -74,7 +73,7 @@ def _line(fields: Mapping[str, Any], chars_max: int) -> str:
 
 
 def first_object(content: str, field: str) -> dict[str, Any] | None:
-    """The first JSON object in `content` that has `field`: alone, in a fenced block or within prose."""
+    """The first JSON object in `content` that has `field`: by itself, in a fenced block or within prose."""
     start = content.find("{")
     for _ in range(_OBJECTS_TRIED_MAX):
         if start < 0:

@@ -19,9 +19,9 @@ class TriggerFailure:
     count: int
     """How many attempts have failed in a row."""
     error: RecallogError
-    """The last one's error."""
+    """The error of the last attempt."""
     again_at: float
-    """When it is tried again, on the clock of `Failures`."""
+    """The time of the next attempt, on the clock of `Failures`."""
 
 
 class Failures:
@@ -33,11 +33,12 @@ class Failures:
         self._looked_at = float("-inf")
 
     def note_failure(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
-        """Note a failed attempt. The next one is in `wait_seconds`, and the wait doubles after each further failure."""
+        """Note a failed attempt. The next attempt is after `wait_seconds`, and the wait doubles after each further
+        failure."""
         id_ = trigger.kind if isinstance(error, ModelMisconfigured) else trigger.id
         before = self._by_id.get(id_)
         if before is not None and id_ == trigger.kind and before.again_at > self._clock():
-            return  # of several triggers of the kind that were tried at the same time
+            return  # another one of several triggers of the kind, tried at the same time
         self._by_id.pop(id_, None)
         count = 1 if before is None else before.count + 1
         again_at = self._clock() + min(wait_seconds * 2.0 ** min(count - 1, 30), _WAIT_SECONDS_MAX)
@@ -51,7 +52,7 @@ class Failures:
         self._by_id.pop(trigger.kind, None)
 
     def waits(self, trigger: DueTrigger) -> bool:
-        """Whether the next attempt is later."""
+        """Whether the next attempt is later than now."""
         now = self._clock()
         return any(found.again_at > now for id_ in (trigger.id, trigger.kind) if (found := self._by_id.get(id_)))
 
@@ -60,6 +61,6 @@ class Failures:
         return self._by_id.get(trigger) or self._by_id.get(kind)
 
     def take_passed(self) -> bool:
-        """Whether the time of a next attempt has passed since the last call."""
+        """Whether the time of an attempt has passed since the last call."""
         before, self._looked_at = self._looked_at, self._clock()
         return any(before < failure.again_at <= self._looked_at for failure in self._by_id.values())

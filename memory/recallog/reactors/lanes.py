@@ -1,4 +1,4 @@
-"""Lanes: several triggers are answered at a time, with turns for reactors and agents."""
+"""Lanes: several triggers are answered at a time. Reactors and agents take turns."""
 
 import asyncio
 from collections import Counter, deque
@@ -9,15 +9,15 @@ from recallog_schemas import limits
 from recallog_streams.concurrency import cancel_all
 
 _Lane = tuple[Reactor, str, str]
-"""Reactor, space and agent. A rule has no order, so each of its triggers has a lane of its own: the id is the third."""
+"""Reactor, space and agent. Triggers of a rule have no order, so each has a separate lane: the third item is its id."""
 
 
 class Lanes:
     """Runs `answer` for triggers: at most `at_once` for each reactor, and for each of its agents one at a time.
 
-    So a slow or unreachable model delays neither the other reactors nor, below `at_once` calls, the other agents.
-    Agents take turns. Reactors that do not wait for a model or a server share one bound, and take turns too: they use
-    the processor that the fold needs, and a kind with many triggers must not delay the others.
+    Therefore a slow or unreachable model delays neither the other reactors nor, below `at_once` calls, the other
+    agents. Agents take turns. Reactors that do not wait for a model or a server share one bound, and take turns too:
+    they use the processor that the fold needs, and a kind with many triggers must not delay other kinds.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Lanes:
     ) -> None:
         """At most `local_at_once` triggers are answered at a time by all reactors that are pure or immediate.
 
-        What `answer` raises is raised by `below` and `check`; nothing is started after it.
+        Errors of `answer` are raised by `below` and `check`. After an error, nothing is started.
         """
         self._answer = answer
         self._at_once = at_once
@@ -41,12 +41,12 @@ class Lanes:
         self._tasks = set[asyncio.Task[None]]()
         self._running = Counter[Reactor]()
         self._of_reactor = Counter[Reactor]()
-        """How many triggers of each run or wait."""
+        """The number of triggers of each reactor that run or wait."""
         self._changed = asyncio.Event()
         self._error: BaseException | None = None
 
     def __len__(self) -> int:
-        """How many triggers run or wait."""
+        """The number of triggers that run or wait."""
         return len(self._ids)
 
     def __contains__(self, id_: str) -> bool:
@@ -54,7 +54,7 @@ class Lanes:
         return id_ in self._ids
 
     def of_reactor(self, reactor: Reactor) -> int:
-        """How many triggers of a reactor run or wait."""
+        """The number of triggers of a reactor that run or wait."""
         return self._of_reactor[reactor]
 
     def add(self, reactor: Reactor, trigger: DueTrigger) -> None:
@@ -72,7 +72,7 @@ class Lanes:
         self._start()
 
     def _start(self) -> None:
-        """Start what the bounds allow, one lane of each reactor in turn."""
+        """Start as many triggers as the bounds allow, one lane of each reactor in turn."""
         while (reactor := next(filter(self._may_start, self._ready), None)) is not None:
             ready = self._ready.pop(reactor)
             lane = ready.popleft()
@@ -123,6 +123,6 @@ class Lanes:
         self.check()
 
     async def cancel(self) -> None:
-        """Drop what waits, cancel what runs, and wait for its end."""
-        self._error = self._error or asyncio.CancelledError()  # nothing is started any more
+        """Drop the triggers that wait, cancel those that run, and wait for their end."""
+        self._error = self._error or asyncio.CancelledError()  # nothing is started after this
         await cancel_all(*self._tasks)

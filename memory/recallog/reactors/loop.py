@@ -31,22 +31,22 @@ REST_SECONDS = 0.05
 """The shortest pause after a look at the triggers. A look that took longer is followed by a pause of the same length,
 so that a busy ledger leaves at least half of the time to others."""
 CHANGED_RECORDS_MAX = 1_000
-"""Up to this many new records of a partition are decoded to learn which spaces have changed. After more, and at the
-start, all spaces of the partition are looked at."""
+"""Up to this number of new records of a partition, they are decoded to find the spaces that have changed. After more
+records, and at the start, all spaces of the partition are examined."""
 RETRY_SECONDS = 10.0
-"""How long the loop in the background pauses after an error of a store, and how long a trigger waits after an error of
-its reactor; twice as long after each further one."""
+"""The pause of the background loop after an error of a store, and of a trigger after an error of its reactor. It
+doubles after each further error."""
 _WAITING_MAX = 1_000
-"""How many triggers wait in memory, of each reactor that takes time. The others are read again when half of them are
-answered."""
+"""How many triggers of each reactor that is not immediate wait in memory. The others are read again when half of these
+are answered."""
 _ANSWERED_MAX = 100_000
 """How many answers are remembered until the views have processed them."""
 TICK = "clock.ticked"
 CLOCK = "clock"
 """The agent of the ticks that the memory writes."""
 HISTORY_SECONDS = 30 * 86_400.0
-"""A space whose work fell due longer ago than this, without an event since, is taken for an imported
-or simulated one. It gets no ticks: a tick would age it by years."""
+"""A space is considered imported or simulated if its work fell due longer ago than this and it has had no event since.
+It does not get ticks, because a tick would age it by years."""
 
 _log = logging.getLogger("recallog.reactor")
 
@@ -55,12 +55,12 @@ Progress = Callable[[int, int], None]
 
 
 class DueWork(NamedTuple):
-    """Some of the triggers that one event each made due in a partition."""
+    """A page of the triggers of a partition that were each made due by one event."""
 
     items: Sequence[tuple[str, Work]]
-    """Each with its key, in the order of these events."""
+    """The keys and the triggers, in the order of these events."""
     last: bool
-    """Whether there are no further ones."""
+    """Whether it is the last page."""
 
 
 class ReactorMemory(AnswerMemory, Protocol):
@@ -68,36 +68,39 @@ class ReactorMemory(AnswerMemory, Protocol):
 
     @property
     def due_groups(self) -> int:
-        """How many groups of projections make triggers due: the built-in views, and projections of the user's."""
+        """The number of groups of projections that make triggers due: the built-in views, and projections of the
+        user."""
 
     async def catch_up(self, partition: int) -> None:
         """Wait until the built-in views of one partition have processed what the ledger holds now."""
 
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
-        """The reflections that are due in a partition; with `spaces`, only in these spaces of it."""
+        """The reflections that are due in a partition or, with `spaces`, in these spaces of it."""
 
     async def find_scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
-        """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
+        """The triggers of a partition whose time has come or, with `spaces`, of these spaces of it."""
 
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
-        """The next of the other triggers that are due in a partition, from the first one or after the key `after`.
+        """The next page of the other triggers that are due in a partition, from the first one or after the key `after`.
 
-        `group` is the number of a group: 0 for the built-in views. The views that it reads have processed the whole
-        ledger.
+        `group` is the number of a group: 0 for the built-in views. Its views have processed the whole ledger.
         """
 
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of one of the other triggers; None if it is not, or no longer, due."""
 
     async def read_processed(self, partition: int) -> int:
-        """The offset up to which all groups have processed a partition; -1 before the first. Waits for none."""
+        """The offset up to which all groups have processed a partition; -1 before the first record. Does not wait for
+        them."""
 
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
-        """The triggers of a partition that fall due from `since` to `until`, later than the time of their agent."""
+        """The triggers of a partition that fall due from `since` to `until`, at times later than that of their
+        agent."""
 
 
 class ReactorLoop:
-    """Finds the triggers of one memory, which `answers` answers. `lock` ensures that one process does so at a time."""
+    """Finds the due triggers of one memory, and has `answers` answer them. `lock` ensures that one process does so at a
+    time."""
 
     def __init__(
         self,
@@ -167,7 +170,7 @@ class ReactorLoop:
         return [each async for found, _ in self._due(scopes, {}, fail, skip_loops=False) for each in found]
 
     def why(self, trigger: str, kind: str) -> str | None:
-        """Why a trigger is not answered, as far as this process knows; None: answer it."""
+        """Why a trigger is not answered, as far as this process knows; None if it can be answered."""
         reactor = self.answers.reactor_of(kind)
         if reactor is None:
             return "no reactor answers it"
@@ -186,9 +189,9 @@ class ReactorLoop:
         """Answer triggers as they become pending, in one space or in all, until cancelled.
 
         The first pass checks all spaces, further passes only spaces that have new events. `published` is set after each
-        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Answers that take
-        time are given while the passes continue. `on_error` is called with each error and returns the seconds to wait
-        before the next pass if that has failed, or raises to end the run. A trigger that failed waits by itself.
+        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Slow answers do not
+        stop the passes. `on_error` is called with each error and returns the seconds to wait before the next pass if a
+        pass has failed, or raises to end the run. A trigger that failed waits separately.
         """
         run = _Run(self, space, published or asyncio.Event())
         try:
@@ -208,7 +211,8 @@ class ReactorLoop:
             await run.close()
 
     async def answer_due(self, space: str, agent: str, id_: str) -> Reaction | None:
-        """Answer one trigger; None if it is not due any more, if no reactor answers it, or if its reactor leaves it.
+        """Answer one trigger. Returns None if it is no longer due, if no reactor answers it, or if its reactor leaves
+        it.
 
         The caller ensures that this process does not answer it twice at the same time.
         """
@@ -218,7 +222,7 @@ class ReactorLoop:
             return None
         if not await self._has_processed_answer(space, id_):
             return None
-        if parsed.recurs:  # whose reactors check its number
+        if parsed.recurs:  # the reactors of these check its number
             trigger = DueTrigger(id_, parsed.kind, space, agent, skip_loops=True)
         else:
             work = await self._memory.standing(space, id_)
@@ -231,10 +235,10 @@ class ReactorLoop:
         return reaction
 
     async def _has_processed_answer(self, space: str, trigger: str) -> bool:
-        """Whether the views have processed the answer that this process gave to a trigger, or it gave none.
+        """Whether the views have processed this process's answer to a trigger. True if it has not answered it.
 
-        In views that are behind, a trigger that was answered is still due. Answering it again would cost a call
-        of a model, and records that delay the views further.
+        In views that are behind, a trigger that was answered is still due. Answering it again would cost a call of a
+        model, and records that delay the views further.
         """
         position = self._answered.get(trigger)
         if position is None:
@@ -253,8 +257,8 @@ class ReactorLoop:
     async def tick(self, now: datetime) -> int:
         """Write a `clock.ticked` to each space in which work has fallen due by `now` and no event has happened since.
 
-        Its id follows from what is due, so that two processes write one. Returns the number of these spaces. Raises
-        `LockTimeout` while another process reacts.
+        Its id depends on the due work, so that two processes write the same event. Returns the number of these spaces.
+        Raises `LockTimeout` while another process reacts.
         """
         until = timestamps.micros(now)
         since = until - round(HISTORY_SECONDS * 1_000_000)
@@ -276,7 +280,7 @@ class ReactorLoop:
         return {partition: ends[partition]}
 
     async def _find_changed(self, space: str | None, partition: int, start: int, end: int) -> "_Scope | None":
-        """Where records from `start` up to `end` may have made triggers due."""
+        """The scope in which records from `start` up to `end` may have made triggers due."""
         if start == end:
             return None
         if space is not None or not 0 < start < end <= start + CHANGED_RECORDS_MAX:
@@ -312,15 +316,15 @@ class ReactorLoop:
         *,
         skip_loops: bool,
     ) -> AsyncIterator[tuple[list[DueTrigger], int]]:
-        """The triggers that are due, a few at a time, and how many will follow at least.
+        """The triggers that are due, a few at a time, and how many more will follow at least.
 
-        The priority of their reactors decides. Among equal priorities, triggers of pure reactors come first: a model
-        may take long, and the rest of an erasure must not wait for it. Then come other triggers that one event made
-        due, plans, and reflections. `read_to` has the keys to begin after, and is updated with the keys that were read.
-        `note_failure` is called with the error of views of a user's projection; other views continue.
+        They are ordered by the priority of their reactors. Among equal priorities, triggers of pure reactors come
+        first: a model may take long, and the rest of an erasure must not wait for it. Then come other triggers that one
+        event made due, plans, and reflections. `read_to` has the keys to begin after, and is updated with the keys that
+        were read. `note_failure` is called with the error of views of a user's projection; other views continue.
         """
         ends = await self._ledger.ends()
-        # A trigger that was answered may still be due in views that are behind.
+        # In views that are behind, a trigger that was answered may still be due.
         await gather_limited(self._memory.catch_up, [scope.partition for scope in scopes])
         recurring = await self._recurring(scopes, skip_loops)
         begin = dict(read_to)
@@ -346,7 +350,8 @@ class ReactorLoop:
             yield found, len(recurring)
 
     async def _answer_unless_closed(self, trigger: DueTrigger) -> None:
-        """Answer a trigger that was found a while ago. The reactors of numbered ones find out by the number."""
+        """Answer a trigger that was found earlier, unless it was closed meanwhile. Reactors of numbered triggers check
+        the number."""
         recheck = not triggers.kind_of(trigger.kind).recurs and not self._is_pure(trigger)
         if not recheck or await self._memory.standing(trigger.space, trigger.id) is not None:
             await self.answers.answer(trigger)
@@ -374,8 +379,8 @@ class ReactorLoop:
     async def _work(
         self, scope: "_Scope", group: int, ends: Sequence[int], begin: "_ReadTo", skip_loops: bool
     ) -> AsyncIterator[tuple[str, list[DueTrigger]]]:
-        """The triggers that events before the end made due, a few at a time after the last one's key: answers may make
-        others due."""
+        """The triggers that events before the end made due, a few at a time, each time after the last key, since
+        answers may make further triggers due."""
         after = begin.get((scope.partition, group))
         while True:
             work = await self._memory.work(scope.partition, group, after)
@@ -393,7 +398,7 @@ class ReactorLoop:
 
 
 class _Scope(NamedTuple):
-    """Where the loop looks for triggers: in some spaces of a partition, or in all of them."""
+    """The scope in which the loop searches for triggers: some spaces of a partition, or all of them."""
 
     partition: int
     spaces: Sequence[str] | None
@@ -404,7 +409,7 @@ _ReadTo = dict[tuple[int, int], str]
 
 
 class _Call:
-    """What one call of `react` has answered, in the order in which the triggers were found."""
+    """The answers of one call of `react`, in the order in which the triggers were found."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -424,7 +429,8 @@ class _Call:
             self._progress(self._answered, self._to_answer)
 
     def note_failure(self, error: RecallogError, kind: str | None = None) -> None:
-        """Note that a trigger stays due. An operator must correct a misconfigured model: its kind is skipped."""
+        """Note that a trigger stays due. If a model is misconfigured, an operator must correct it, and its kind is
+        skipped."""
         if kind is not None and isinstance(error, ModelMisconfigured):
             self._misconfigured.add(kind)
         self._errors.append(error)
@@ -448,25 +454,25 @@ class _Run:
         self._space = space
         self._lanes = Lanes(self._answer, loop._at_once)
         self._errors: list[RecallogError] = []
-        """Those since the last report."""
+        """The errors since the last report."""
         self._again_at = math.inf
-        """When everything is examined again, since views could not be read."""
+        """The time at which everything is examined again, because views could not be read."""
         self._looked_at: dict[int, int] = {}
         self._read_to: _ReadTo = {}
         self._left_out = False
-        """Whether a reactor had too many waiting triggers: some must be read again."""
+        """Whether triggers were left out because a reactor had too many waiting ones. They must be read again."""
         self._held = AsyncExitStack()
         self._holds = False
 
     def report(self, on_error: Callable[[RecallogError], float]) -> None:
-        """Call `on_error` with the errors since the last call, equal ones once."""
+        """Call `on_error` with the errors since the last call. Equal errors are reported once."""
         self._lanes.check()
         errors, self._errors = self._errors, []
         for error in {(type(error), str(error)): error for error in errors}.values():
             on_error(error)
 
     async def look(self) -> bool:
-        """Have due triggers answered where something has changed. Returns whether anything has."""
+        """Have due triggers answered if something has changed. Returns whether something has changed."""
         if not len(self._lanes):
             await self.release()
             self._read_to = {}
@@ -491,7 +497,7 @@ class _Run:
             self._read_to = read_to
             if not len(self._lanes):
                 await self.release()
-        self._looked_at = ends  # the ends from before: later events, such as the answers, need another pass
+        self._looked_at = ends  # the former ends: later events, such as the answers, need another pass
         return True
 
     def _views_failed(self, error: RecallogError) -> None:
@@ -511,7 +517,7 @@ class _Run:
 
     async def _answer(self, trigger: DueTrigger) -> None:
         if self._loop._failures.waits(trigger):
-            return  # the model of its kind has been found misconfigured meanwhile; it is read again
+            return  # the model of its kind was found misconfigured meanwhile; it is read again
         try:
             await self._loop._answer_unless_closed(trigger)
         except RecallogError as error:
@@ -522,19 +528,19 @@ class _Run:
             self._loop._failures.note_answer(trigger)
 
     async def _hold(self) -> None:
-        """Hold the lock, which is held as long as triggers are being answered."""
+        """Acquire the lock. It is held as long as triggers are being answered."""
         if not self._holds:
             await self._held.enter_async_context(self._loop._alone())
             self._holds = True
 
     async def release(self) -> None:
-        """Let others react, unless triggers are being answered."""
+        """Release the lock, unless triggers are being answered."""
         if self._holds and not len(self._lanes):
             self._holds = False
             await self._held.aclose()
 
     async def close(self) -> None:
-        """Cancel what is being answered, and release the lock."""
+        """Cancel the answers in progress, and release the lock."""
         await self._lanes.cancel()
         self._holds = False
         await self._held.aclose()

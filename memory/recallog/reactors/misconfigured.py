@@ -8,7 +8,7 @@ from recallog_schemas.errors import ModelMisconfigured
 
 
 class Misconfigured(Reactor):
-    """Raises the error of a reactor's settings, in place of that reactor."""
+    """Raises the error of a reactor's settings. It takes the place of that reactor."""
 
     immediate = True
 
@@ -21,8 +21,8 @@ class Misconfigured(Reactor):
 
 
 def unless_misconfigured(kinds: frozenset[str], make: Callable[[], Reactor]) -> Reactor:
-    """The reactor for triggers of `kinds`, or one that answers none of them while the settings of its model are wrong:
-    they stay due, and others are answered."""
+    """The reactor for triggers of `kinds`. While the settings of its model are wrong, a reactor that does not answer
+    them: they stay due, and other triggers are answered."""
     try:
         return make()
     except ModelMisconfigured as error:

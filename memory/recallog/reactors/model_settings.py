@@ -14,7 +14,7 @@ _KEY_VARIABLE = "api_key_variable"
 
 
 def named_model(settings: Settings | None, use: str) -> str | None:
-    """The URL of the model for a use, as the settings name it; None if a rule answers instead."""
+    """The URL of the model that the settings name for a use; None if a rule is used instead."""
     if settings is None:
         return None
     own: str | None = getattr(settings, f"model_{use}")
@@ -33,7 +33,7 @@ def endpoint_of(settings: Settings, url: str) -> ChatEndpoint:
 
 
 def _parse_url(url: str | None) -> httpx.URL:
-    """The parts of a URL; an empty one if it is invalid, which the endpoint refuses without showing it."""
+    """The parts of a URL. An invalid URL becomes an empty one, which the endpoint refuses without showing it."""
     try:
         return httpx.URL((url or "").strip())
     except httpx.InvalidURL:
@@ -52,7 +52,7 @@ def _key(settings: Settings, address: httpx.URL, variable: str | None) -> str | 
             "RECALLOG_MODEL_API_KEY is the key of RECALLOG_MODEL, which is not set; name the variable with the key of "
             f"another model in its URL: ?{_KEY_VARIABLE}=NAME"
         )
-    # The key must not reach another host.
+    # The key must not be sent to another host.
     return settings.model_api_key.get_secret_value() if _host(_parse_url(settings.model)) == _host(address) else None
 
 

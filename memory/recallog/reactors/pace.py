@@ -1,15 +1,15 @@
-"""The pace of reactors: how often models are called."""
+"""The pace of reactors: the rate at which models are called."""
 
 import asyncio
 
 
 class Pace:
-    """Lets at most `per_second` callers pass a second, one after the other; None: all at once."""
+    """Lets at most `per_second` callers pass per second, one after the other; None means no limit."""
 
     def __init__(self, per_second: float | None) -> None:
         self._between_seconds = 0.0 if per_second is None else 1 / per_second
         self._next = 0.0
-        """When the next caller may pass, in the event loop's time."""
+        """The time at which the next caller may pass, on the clock of the event loop."""
 
     async def turn(self) -> None:
         """Return when it is the caller's turn."""

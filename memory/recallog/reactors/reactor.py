@@ -1,6 +1,6 @@
-"""The reactor port: from a trigger that is due to the events that answer it.
+"""The reactor port: makes the events that answer a due trigger.
 
-A reactor asks a model, or applies a rule, and returns events. It writes nothing itself: `answering.Answers` gives the
+A reactor calls a model, or applies a rule, and returns events. It does not write them: `answering.Answers` gives the
 events their ids, publishes them, and closes the trigger.
 """
 
@@ -15,49 +15,49 @@ from recallog_schemas import Event
 
 @dataclass(frozen=True, slots=True)
 class DueTrigger:
-    """A trigger that is due, and what a reactor needs to answer it."""
+    """A trigger that is due, and the input that a reactor needs to answer it."""
 
     id: str
     kind: str
     """For example `reflection.due`, or a name of a user's projection."""
     space: str
     agent: str
-    """The agent that answers: all events of the answer are its own."""
+    """The agent that answers. All events of the answer are its own."""
     skip_loops: bool = False
-    """Whether to leave the trigger if it follows only from answers of reactors, which would never end."""
+    """Whether to leave the trigger if it depends only on answers of reactors, since such answers would never end."""
     cause: str | None = None
-    """The id of the event that made it due; None for a trigger that recurs, which no single event makes due."""
+    """The id of the event that made it due; None for a recurring trigger, which is not made due by a single event."""
     at: datetime | None = None
-    """When that event happened."""
+    """The time of that event."""
     turn: int = 0
     """The turn of that event; 0 without one."""
     session: str | None = None
     """The session of that event."""
     texts: Sequence[tuple[str, str]] = ()
-    """The texts that the projection named, see `Due`; so are `entries` and `since`."""
+    """The texts that the projection named, see `Due`. `entries` and `since` are from there too."""
     entries: Sequence[str] = ()
     since: int = -1
     offset: int = -1
     """The offset of the event that made it due; -1 without one."""
     read: set[int] = field(default_factory=set, compare=False)
-    """The offsets of the events that the answer is made from, which the reactor adds. If one of these events is erased,
+    """The offsets of the events from which the answer is made. The reactor adds them. If one of these events is erased,
     the answer is erased too, and the trigger is due again. The event at `offset` need not be added."""
 
 
 class Reactor(ABC):
-    """Answers triggers of some kinds. Implement it for a model or a rule of your own."""
+    """Answers triggers of some kinds. Implement it for a model or a custom rule."""
 
     kinds: ClassVar[frozenset[str]]
     """The kinds of the triggers that it answers."""
     pure: ClassVar[bool] = False
-    """Whether the answer follows from the trigger alone. Such a reactor is asked again after a crash, and its events
-    take the time, the turn and the session of the trigger's cause. The answer of any other reactor that was interrupted
-    is closed with the events that were written, so that no model is called twice."""
+    """Whether the answer depends only on the trigger. Such a reactor is called again after a crash, and its events take
+    the time, the turn and the session of the trigger's cause. If another reactor was interrupted, its answer is closed
+    with the events that were written, so that no model is called twice."""
     priority: ClassVar[int] = 0
-    """Triggers of reactors with a higher number are taken first in a process."""
+    """In a process, triggers of reactors with a higher number are taken first."""
     immediate: bool = False
-    """Whether it answers at once, without waiting for a model or a server. Such triggers are answered one after another
-    in their order, and the others beside them, several at a time."""
+    """Whether it answers at once, without waiting for a model or a server. Its triggers are answered one after another,
+    in order; other triggers are answered beside them, several at a time."""
 
     def attach(self, memory: Any) -> None:  # noqa: B027 - many reactors need no memory
         """Called once, before the first trigger, with the `recallog.Memory` whose triggers it answers."""
@@ -81,5 +81,5 @@ class Reactor(ABC):
 
 
 def is_local(reactor: Reactor) -> bool:
-    """Whether a reactor waits for no model and no server of its own."""
+    """Whether a reactor does not wait for a model or for its own server."""
     return reactor.pure or reactor.immediate

@@ -1,4 +1,5 @@
-"""Chooses the texts that a summary without a model quotes: the important ones, and of these the ones that say most."""
+"""Chooses the texts that a summary without a model quotes: the most important ones and, of these, those that say
+most."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,9 +17,10 @@ class Quotable(NamedTuple):
 def choose_telling(texts: Sequence[Quotable], count: int) -> list[int]:
     """The list indexes, ascending, of at most `count` different ones of `texts`.
 
-    More important texts come first. Of equally important ones the text that adds the most content terms to the texts
-    already chosen comes first, then the newer: the greedy solution of the maximum coverage problem (Nemhauser, Wolsey
-    and Fisher, 1978). `texts` are oldest first. Of equal texts only the most important, then the newest, is chosen.
+    More important texts come first. Of equally important texts, the one that adds the most content terms to those
+    already chosen comes first, then the newer one. This is the greedy solution of the maximum coverage problem
+    (Nemhauser, Wolsey and Fisher, 1978). `texts` are oldest first. Of equal texts only the most important, then the
+    newest, is chosen.
     """
     best: dict[str, tuple[float, int]] = {}
     for number, each in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Folding in memory, over the rows that a reader finds."""
+"""Folds in memory over the rows of a reader."""
 
 from collections.abc import Callable
 

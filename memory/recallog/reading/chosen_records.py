@@ -1,4 +1,5 @@
-"""The records that a past as of a time is folded from: those of events until then, and later ones that still count."""
+"""The records from which a past as of a time is folded: those of events until that time, and later ones that still
+count."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +23,9 @@ from recallog_streams.projector import Projector
 
 
 def with_blocks(projections: Sequence[Projection]) -> Sequence[Projection]:
-    """The projections by which pasts are folded: built-in ones with the blocks by which records are chosen.
+    """The projections that fold pasts. Built-in ones are folded with the blocks by which records are chosen.
 
-    A user's projection may fold events that are later than the moment of a query.
+    A user's projection may also fold events that are later than the moment of a query.
     """
     return [*projections, TimeBlocks()] if builtin.all_builtin(projections) else projections
 
@@ -41,7 +42,7 @@ class ChosenRecords:
 
     @classmethod
     async def of(cls, moment: datetime, whole: ReadSession, space: str) -> Self | None:
-        """None if `whole` does not have all events in its blocks."""
+        """The records that count as of `moment`; None if `whole` does not have all events in its blocks."""
         found = await whole.every(time_blocks.BLOCKS, space, "")
         row = (await whole.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
         blocks = sorted((block for _, block in found), key=attrgetter("first"))
@@ -49,7 +50,7 @@ class ChosenRecords:
         return cls(space, moment, blocks, whole) if is_complete else None
 
     def first_later(self, until: int) -> int:
-        """An offset, at most `until`, before which no event is later."""
+        """An offset, at most `until`, below which no event is later than the moment."""
         return min(until, time_blocks.first_later(self.blocks, self.moment, until))
 
     @property
@@ -60,7 +61,7 @@ class ChosenRecords:
     async def fold(
         self, projector: Projector, generation: Generation, until: int, progress: Progress | None = None
     ) -> None:
-        """Process those below `until` from the checkpoint of the generation on."""
+        """Process the records below `until` that count, starting at the checkpoint of the generation."""
         done = (await projector.resume(generation)).offset + 1
         for stretch in time_blocks.choose_records(self.blocks, self.moment, until):
             if stretch.end <= done:
@@ -91,7 +92,8 @@ class ChosenRecords:
         )
 
     async def _without_repeats(self, batch: Batch) -> Batch:
-        """The events of a batch that are the first with their ids: those that were left out may have the others."""
+        """The events of a batch that are the first with their ids. Records that were left out may have the ids of the
+        others."""
         events = _decode(batch)
         sizes = RowKey(identity.SIZES.name, self.space)
         size = (await self.whole.snapshot([sizes])).row(identity.SIZES, self.space) or identity.Size(0, 1)
@@ -108,7 +110,7 @@ class ChosenRecords:
 
 
 def _pick(batch: Batch, offsets: Collection[int]) -> Batch:
-    """The batch with the records at these offsets alone, without keys and headers."""
+    """A batch with only the records at these offsets, without keys and headers."""
     wanted = [number for number, (offset, _) in enumerate(batch.records) if offset in offsets]
     return Batch(
         batch.partition,

@@ -1,4 +1,4 @@
-"""The order in which events of a session are shown: by their time, and not by when they were appended."""
+"""The order in which events of a session are shown: by their time, not by when they were appended."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from recallog_schemas.views import Remembered
 
 
 def in_event_time(events: Sequence[Remembered]) -> list[Remembered]:
-    """`events` of the order of the ledger, those of each session in the order of their times among themselves.
+    """`events` in ledger order, except that the events of each session are ordered among themselves by time.
 
-    An event without a session, or with a time that ingest invented, stays in its place. Of equal times the first
-    appended is first.
+    An event without a session, or with a time that ingest invented, keeps its place. Of events with equal times, the
+    one that was appended first comes first.
     """
     places = defaultdict[str, list[int]](list)
     for place, each in enumerate(events):

@@ -27,7 +27,7 @@ _Test = Callable[[Any], bool]
 """Whether the value of a field fulfils a condition."""
 
 _NAMES = ("id", "agent", "session", "subject")
-"""Fields of the envelope that name something: they are stored in one Unicode form."""
+"""Fields of the envelope that contain names, which are stored in one Unicode form."""
 _ENVELOPE = (*_NAMES, "kind", "turn", "at")
 _PAYLOAD = ("type", "category", "entity", "source", "topic", "confidence", "importance", "priority")
 _TAGS, _METADATA, _ROOTS = "tags", "metadata", ("metadata", "payload")
@@ -40,7 +40,7 @@ _CONNECTIVES = ("$and", "$or", "$not")
 
 
 def plain(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A filter as JSON has it: times as texts. Raises `InvalidArgument` if it is not one."""
+    """A filter as JSON, with times as texts. Raises `InvalidArgument` if it is not a filter."""
     try:
         found: Mapping[str, Any] = msgspec.to_builtins(given)
     except (TypeError, RecursionError) as error:
@@ -146,7 +146,7 @@ def _place(name: object, path: str) -> Sequence[str]:
 
 
 def _value_of(place: Sequence[str]) -> _Value:
-    """What reads a field of an event; None stands for a field that it does not have."""
+    """A function that reads a field of an event. It returns None if the event does not have the field."""
     root, *below = place
     if root in _ENVELOPE:
         return attrgetter(root)
@@ -166,7 +166,7 @@ def _below(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _operand(place: Sequence[str], value: Any, path: str) -> Any:
-    """A value that a field is compared with, in the form in which events have it."""
+    """A value to compare with a field, in the form that events have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise _invalid(path, "should be a number; JSON has no NaN and no infinity")
     if place == ("at",) and value is not None:
@@ -186,7 +186,7 @@ def _equal(wanted: Any) -> _Test:
 
 
 def _is_same(found: Any, wanted: Any) -> bool:
-    """Whether two JSON values are equal. In Python True is 1."""
+    """Whether two JSON values are equal. In Python, True equals 1."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
@@ -197,14 +197,14 @@ def _is_same(found: Any, wanted: Any) -> bool:
 
 
 def _contains(found: Any, wanted: Any) -> bool:
-    """Whether a list has an element, or a text a part."""
+    """Whether a list contains an element, or a text a substring."""
     if isinstance(found, list | tuple):
         return any(_is_same(each, wanted) for each in found)
     return isinstance(found, str) and isinstance(wanted, str) and wanted in found
 
 
 def _compile_order(order: Callable[[Any, Any], bool], wanted: Any, place: Sequence[str], path: str) -> _Test:
-    """A comparison of numbers, of texts, of times or of source classes. Values of other types fulfil none."""
+    """A comparison of numbers, of texts, of times or of source classes. Values of other types never pass."""
     if place == (TRUST,):
         return lambda found: order(rank_of(found), rank_of(wanted))
     if _is_number(wanted):
@@ -271,7 +271,7 @@ def _unknown(name: object, path: str, what: str, known: Sequence[str]) -> Invali
     first, _, key = str(name).partition(".")
     if known is FIELDS and key and (roots := get_close_matches(first, _ROOTS, 1)):
         return _invalid(path, f"is not {what}; did you mean {roots[0]}.{key}?", "unknown")
-    # Names of other languages for filters: `AND`, `gte`.
+    # Names from other filter languages: `AND`, `gte`.
     dollared = f"${str(name).casefold()}"
     near = [dollared] if dollared in known else get_close_matches(str(name), known, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"

@@ -1,7 +1,7 @@
 """Folds in memory, for queries whose views cannot be read or brought up to date.
 
-The folder is read-only, the disk is full, a file is damaged, or a stopped process holds a lock. A fold starts from the
-views as they are, or from the beginning of the ledger if those cannot be read.
+The causes are a read-only folder, a full disk, a damaged file, or a stopped process that holds a lock. A fold starts
+from the present views, or from the beginning of the ledger if these cannot be read.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ class _Fold:
 
 
 class FoldsInMemory:
-    """The folds of one group of views. The last few are kept: a later query folds only what is new."""
+    """The folds of one group of views. The last few are kept, so that a later query folds only new records."""
 
     def __init__(self, projector: Projector, projections: Sequence[Projection]) -> None:
-        """`projector` folds the views that they replace."""
+        """`projector` folds the views that these folds replace."""
         self._projector = projector
         self._projections = projections
         self._folds: OrderedDict[tuple[int, str | None], _Fold] = OrderedDict()
@@ -46,7 +46,7 @@ class FoldsInMemory:
     ) -> ReadSession:
         """A session that sees all records of `space` (None: of all spaces) that the ledger holds now.
 
-        Raises `cause` if more than `limits.AS_OF_RECORDS_MAX` records would have to be folded.
+        Raises `cause` if more than `limits.AS_OF_RECORDS_MAX` records must be folded.
         """
         until = (await self._projector.ledger.ends())[partition]
         views = await self._views(partition)
@@ -63,7 +63,7 @@ class FoldsInMemory:
         try:
             async with fold.advancing:
                 await fold.projector.catch_up(fold.generation, until, progress)
-        except GenerationGone:  # the views have advanced, or it contains what is erased now
+        except GenerationGone:  # the views have advanced, or the fold contains erased content
             self._folds.pop((partition, space), None)
             raise
         return ReadSession(fold.projector.store, partition, fold.generation)

@@ -1,11 +1,11 @@
 """Pasts: the views of a space as of a position or a time, folded at query time and kept for the next question.
 
 A fold continues from the nearest past before its moment, and keeps a past at each step: as a snapshot in the file of
-the views, or else in memory. So moving through the past costs one step at a time, and all questions about one moment
+the views, or else in memory. Therefore, moving through the past folds one step at a time, and all queries of one moment
 share one fold.
 
-A kept past still contains what is erased now: that is found for each question (`time_travel.fold_onto`). A
-past that was folded with keys which are now destroyed is dropped.
+A kept past still contains content that is erased now. Each query removes it from its own copy
+(`time_travel.fold_onto`). A past that was folded with keys which are destroyed now is dropped.
 """
 
 import asyncio
@@ -50,26 +50,26 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """The fold of all records below an offset. It changes no more."""
+    """The fold of all records below an offset. It does not change."""
 
     until: int
     store: "MemoryStore | OverlayStore"
     generation: "Generation"
     records: int
-    """How many records of the space it has; after a snapshot, how many since that."""
+    """The number of records of the space in it; after a snapshot, the number since that."""
     items: int
-    """Its weight: its rows and log entries, and a fixed part for an empty one."""
+    """Its weight: the number of its rows and log entries, and a constant."""
 
 
 class _Way(NamedTuple):
-    """What a past is folded from."""
+    """The start and the records of a fold."""
 
     views: "ProjectionGroup"
     line: _Line
     until: int
     saved: SavedPast | None
     chosen: ChosenRecords | None
-    """The records that count as of a time; None: all."""
+    """The records that count as of a time; None means all."""
 
 
 class _Kept(OrderedDict[tuple[_Line, int], _Past]):
@@ -96,7 +96,7 @@ class _Kept(OrderedDict[tuple[_Line, int], _Past]):
             del self[key]
 
     def nearest(self, line: _Line, until: int) -> _Past | None:
-        """The past of a line with the most records below `until`, and none after them."""
+        """The past of a line with the most records below `until`, and no later ones."""
         found = [past for (each, _), past in self.items() if each == line and past.until <= until]
         nearest = max(found, key=lambda past: past.until, default=None)
         if nearest is not None:
@@ -111,13 +111,13 @@ class Pasts:
         self._ledger = ledger
         self._steps = _Kept(limits.PAST_ITEMS_MAX)
         self._asked = _Kept(limits.PAST_ITEMS_MAX)
-        """Moments between two steps. There are many, and few are requested again."""
+        """Pasts of moments between two steps. There are many, and few are requested again."""
         self._folding: WeakValueDictionary[_Line, asyncio.Lock] = WeakValueDictionary()
 
     async def travel(
         self, views: "ProjectionGroup", space: str, as_of: "AsOf | None", progress: Progress | None = None
     ) -> ReadSession:
-        """The views of `space` as of `as_of`; None: as they are now. Do not change them, see `own_past`.
+        """The views of `space` as of `as_of`; None means the present. Do not change them; see `own_past`.
 
         Raises `OutOfRange` for a position past the end, and for a space that is too large.
         """
@@ -139,8 +139,7 @@ class Pasts:
         remember_until: datetime | None = None,
         progress: Progress | None = None,
     ) -> ReadSession:
-        """The views of `space` with all records below an offset, of which events after `remember_until` are not
-        remembered."""
+        """The views of `space` with all records below an offset. Events after `remember_until` are not remembered."""
         partition = self._ledger.partition_of(space)
         saved, chosen = await SavedPast.of(views, partition, space), None
         if remember_until is not None:
@@ -158,13 +157,13 @@ class Pasts:
         return ReadSession(past.store, partition, past.generation)
 
     def drop(self, space: str) -> None:
-        """Drop the pasts of a space from memory: they may begin from snapshots that are deleted."""
+        """Drop the pasts of a space from memory, since they may begin from snapshots that will be deleted."""
         self._steps.drop_of_space(space)
         self._asked.drop_of_space(space)
 
     async def _fold(self, way: _Way, start: _Past | None, progress: Progress | None) -> _Past:
-        """The past from `start` on. A past is kept at each step on the way."""
-        # Few queries travel, and every command imports this module.
+        """The past that continues from `start`. A past is kept at each step on the way."""
+        # few queries read the past, and every command imports this module
         from recallog_projections.stores.memory import MemoryStore
         from recallog_streams.projector import Projector
 
@@ -207,7 +206,8 @@ class Pasts:
         return past
 
     async def _nearest(self, way: _Way, partition: int) -> _Past | None:
-        """The kept past with the most records of the way, and no others. Snapshots begin with an empty one."""
+        """The kept past with the most records that belong to the fold, and no other records. Snapshots begin with an
+        empty one."""
         sealing = self._ledger.sealing
         await sealing.refresh()
         for kept in (self._steps, self._asked):
@@ -228,7 +228,7 @@ def _items_of(store: "MemoryStore | OverlayStore") -> int:
 
 
 def _steps(start: int, until: int, size: int) -> Iterable[int]:
-    """The offsets between two others at which pasts are kept."""
+    """The offsets between `start` and `until` at which pasts are kept."""
     return range((start // size + 1) * size, until, size)
 
 

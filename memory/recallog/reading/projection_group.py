@@ -1,4 +1,4 @@
-"""A group of projections that are folded together, with the store that keeps their rows and the access to them."""
+"""A group of projections that are folded together, with the store of their rows and the access to them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True)
 class ProjectionGroup:
-    """Projections that are folded together: a record is applied to all of them, or is a dead letter for all of them."""
+    """Projections that are folded together. A record is applied to all of them, or is a dead letter of all of them."""
 
     name: str
     """`BUILT_IN`, `INDEX`, or the name of a user's projection."""
@@ -35,19 +35,19 @@ class ProjectionGroup:
     access: ViewAccess
     """The access of readers."""
     make: Callable[[], Sequence[Projection]] | None = None
-    """Makes the projections, also in another process if it can be pickled."""
+    """Makes the projections, even in another process if it can be pickled."""
     open: "Open | None" = None
     """Opens ledger and store in another process, if it can be pickled."""
     erase: "Sequence[Erase]" = ()
-    """Finds in a past of these views what is erased now."""
+    """Functions that find in a past of these views the content that is erased now."""
     snapshot_records: int = 0
-    """After how many records of a space a query of the past writes a snapshot of it; 0: never."""
+    """The number of records of a space after which a query of the past writes a snapshot of it; 0 means never."""
 
     def catching_up(self, workers: int | None, throttle: float) -> "AbstractAsyncContextManager[ParallelCatchUp]":
-        """How to catch up with so many processes (default: one for each core), and with pauses.
+        """A catch-up with `workers` processes (default: one for each core) and with pauses.
 
         The processes end with the block.
         """
-        from recallog_streams.parallel.catching_up import ParallelCatchUp, cores  # most commands rebuild nothing
+        from recallog_streams.parallel.catching_up import ParallelCatchUp, cores  # most commands do not rebuild
 
         return ParallelCatchUp(self.make, workers or cores(), throttle, self.open).running()

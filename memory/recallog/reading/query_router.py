@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
-"""Errors of views that cannot be read or brought up to date, although the ledger can be read."""
+"""Errors of views that cannot be read or brought up to date, while the ledger can still be read."""
 
 _READ_TRIES = 5
 """How often a query runs if its views are replaced or lost meanwhile."""
@@ -44,14 +44,14 @@ class QueryRouter:
     """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
     def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
-        """`views` are the built-in ones: the default of queries."""
+        """`views` are the built-in ones, on which queries run by default."""
         self._ledger = ledger
         self._views = views
         self._progress = progress
 
     @cached_property
     def _pasts(self) -> "Pasts":
-        from recallog.reading.pasts import Pasts  # few programs ask about the past
+        from recallog.reading.pasts import Pasts  # few programs read the past
 
         return Pasts(self._ledger)
 
@@ -80,7 +80,7 @@ class QueryRouter:
         return await self.of_partition(partition, check_space, views, after, space)
 
     async def past_at(self, space: str, as_of: AsOf | None, offset: int) -> ReadSession:
-        """The built-in views once they had processed the record at an offset, with what is erased since.
+        """The built-in views right after the record at an offset. Content that was erased since is included.
 
         If `as_of` is a time, events that happened later are not remembered.
         """
@@ -95,11 +95,11 @@ class QueryRouter:
         after: Position | None = None,
         space: str | None = None,
     ) -> Result:
-        """The result on the active generation; repeated if a cutover has replaced it meanwhile, or another process has
-        moved on the views that a fold in memory began from.
+        """The result on the active generation. The query is repeated if a cutover has replaced the generation
+        meanwhile, or if another process has advanced the views from which a fold in memory began.
 
-        If the views cannot be read or brought up to date, it is the result of a fold in memory; of `space` alone, if
-        the query is about one.
+        If the views cannot be read or brought up to date, it is the result of a fold in memory, and only of `space` if
+        the query is about one space.
         """
         views = views or self._views
         cause: RecallogError | None = None
@@ -110,15 +110,16 @@ class QueryRouter:
                     return await query(await views.access.reading(partition, after, self._progress, end))
                 return await query(await views.access.in_memory(partition, space, cause, self._progress))
             except Rebuilding as error:
-                if space is not None:  # pasts of older events may begin from snapshots that are deleted
+                if space is not None:  # pasts of older events may begin from deleted snapshots
                     self._pasts.drop(space)
                 seen, before = await views.access.progress_of_others(partition), seen
                 if not _has_advanced(before, seen):
                     tries_left -= 1
                 if not tries_left:
                     raise await views.access.unavailable(partition, error) from error
-                # Others may have brought the views up to date: they are read again, and need not have more records than
-                # the ledger has now. So each commit of others that disturbs this query leaves fewer that can.
+                # Other processes may have brought the views up to date, so they are read again. They need not have more
+                # records than the ledger has now, so each commit of others that disturbs this query leaves fewer
+                # commits that can disturb it.
                 cause = None
                 if end is None and seen is not None:
                     end = (await self._ledger.ends())[partition]
@@ -146,9 +147,9 @@ class QueryRouter:
         return [item for answer in answers for item in answer]
 
     def _checking(self, reading: ReadSession, after: Position) -> FirstRead:
-        """The first read of a session, which checks that `after` is a record that the views have applied.
+        """The first read of a session. It also checks that `after` is a record that the views have applied.
 
-        A call of its own would take as long as the read.
+        A separate call would take as long as the read.
         """
         unchecked = ReadSession(reading.store, reading.partition, reading.source)
         letter = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(after.offset))
@@ -167,7 +168,8 @@ class QueryRouter:
     async def _of_past(
         self, space: str, query: Callable[[ReadSession], Awaitable[Result]], as_of: AsOf, views: ProjectionGroup
     ) -> Result:
-        """The result on a past; repeated if the snapshots that it begins from are deleted meanwhile."""
+        """The result on a past. The query is repeated if the snapshots from which the past begins are deleted
+        meanwhile."""
         for _ in range(_READ_TRIES - 1):
             try:
                 return await query(await self._travel(space, as_of, views))
@@ -176,7 +178,7 @@ class QueryRouter:
         return await query(await self._travel(space, as_of, views))
 
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
-        """A past of `views`, without what is erased now."""
+        """A past of `views`, without content that is erased now."""
         from recallog.reading.saved_past import SavedPast
 
         partition, past = self._ledger.partition_of(space), None
@@ -188,7 +190,7 @@ class QueryRouter:
             present = await views.access.reading(partition, None, self._progress)
             past = await self._pasts.travel(views, space, as_of, self._progress)
             return await _without_erased(past, present, space, views, saved)
-        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves check this
+        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves check the size
             past = past or await self._pasts.travel(views, space, as_of, self._progress)
             present = await self._pasts.travel(views, space, None, self._progress)
             return await _without_erased(past, present, space, views)

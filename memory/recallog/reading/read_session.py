@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitable[ReadResult]]
-"""Reads rows and log tails of the generation that queries read."""
+"""Reads rows and log tails of the generation that queries use."""
 
 
 _STEADY_TRIES = 5
 _LAST_OWNER = "\U0010ffff"
-"""Greater than any owner: a scan after it continues in the next space."""
+"""Greater than any owner: a scan that begins after it continues in the next space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class RowPage(Generic[Row]):
     """Rows of one owner in the order of a scan."""
 
     items: Sequence[tuple[str, Row]]
-    """The key and the row of each."""
+    """The keys and the rows."""
     last: bool
-    """Whether no row follows."""
+    """Whether it is the last page."""
 
     @property
     def next(self) -> str | None:
-        """The key after which the next page begins; None: there is none."""
+        """The key after which the next page begins; None if this is the last page."""
         return None if self.last or not self.items else self.items[-1][0]
 
     def fit(self, size: Callable[[Row], int]) -> "RowPage[Row]":
@@ -74,8 +74,9 @@ class ReadSession:
     async def steady(self, query: Callable[[Self], Awaitable[Result]]) -> Result:
         """The result of `query`, which reads the session that it is given, with all reads at one checkpoint.
 
-        If the views have advanced between its reads, it runs again. After a few tries the last result is returned,
-        whose reads were of successive checkpoints: a query that takes longer than a commit must also get an answer.
+        If the views have advanced between its reads, it runs again. After a few tries, the last result is returned,
+        although its reads were at successive checkpoints: a query that takes longer than a commit must get an answer
+        too.
         """
         for _ in range(_STEADY_TRIES):
             session = replace(self, checkpoints=set())
@@ -87,7 +88,7 @@ class ReadSession:
         return result
 
     async def snapshot(self, rows: Iterable[RowKey] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Snapshot":
-        """Rows and log tails in one atomic call, addressed by name. Raises as `read` does."""
+        """Rows and log tails in one atomic call, addressed by name. Raises the errors of `read`."""
         wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
         return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
@@ -100,13 +101,13 @@ class ReadSession:
         first_items: int = limits.SCAN_ITEMS,
         ends_space: Callable[[StoredRow], bool] | None = None,
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
-        """All rows of a table, in key order, each with the checkpoint at which it was read; with `space`, only of it.
+        """All rows of a table, or of one `space`, in key order, each with the checkpoint at which it was read.
 
         With `after`, a space, an owner and a key, only the rows after that address, which need not exist.
 
         The first call to the store reads `first_items` rows, and each further call ten times as many, up to
-        `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use. A row for which
-        `ends_space` is true is left out together with all later rows of its space.
+        `limits.SCAN_ITEMS`, so that a caller that stops early has read few unused rows. A row for which `ends_space` is
+        true is left out together with all later rows of its space.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         limit = first_items
@@ -171,7 +172,7 @@ class ReadSession:
 
 
 class ComputedAtFields(TypedDict):
-    """The fields of every view that name the state it was computed from."""
+    """The fields of every view that name the state from which it was computed."""
 
     generation: str
     checkpoint: Position | None
@@ -204,7 +205,7 @@ class Snapshot:
     def memories(self, space: str, agent: str) -> Sequence[episodic.RememberedEvent]:
         """The newest events that `agent` may see, in ledger order: as many as were requested of each log.
 
-        They are decoded once, since several parts of one prompt use them.
+        They are decoded once, since several parts of a prompt use them.
         """
         if (space, agent) not in self._memories:
             newest = self._newest[LogName(episodic.OWN.name, space, agent)]
@@ -213,7 +214,8 @@ class Snapshot:
         return self._memories[space, agent]
 
     def time_of(self, space: str, agent: str) -> datetime | None:
-        """The time for `agent`, by the events that it sees; None without one. The rows are `clock.keys`."""
+        """The time of `agent`, by the events that it sees; None without events. The snapshot has the rows of
+        `clock.keys`."""
         newest = clock.newer(self.row(clock.NOW, space), self.row(clock.NOW, space, agent))
         return None if newest is None else moment_of(newest.at)
 
@@ -229,5 +231,5 @@ def _computed_at(generation: Generation, checkpoint: Checkpoint) -> ComputedAtFi
 
 
 def position(partition: int, offset: int) -> Position | None:
-    """None for the offset before the first."""
+    """The position of an offset; None for the offset before the first."""
     return Position(partition, offset) if offset >= 0 else None

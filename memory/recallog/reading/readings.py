@@ -1,6 +1,6 @@
-"""Readings, the first argument of handlers: the views of one space, or of one agent in it, and what a query needs.
+"""Readings, the first argument of handlers: the views of one space, or of one agent in it, and other inputs of a query.
 
-A handler is a function of a `SpaceReading` or an `AgentReading`, and of what the caller asks. `MemoryAccess.of_space`
+A handler is a function of a `SpaceReading` or an `AgentReading`, and of the caller's arguments. `MemoryAccess.of_space`
 and `of_agent` call it. Live and past views look the same to it.
 """
 
@@ -30,13 +30,13 @@ class SpaceReading(ReadSession):
     progress: Progress | None = None
     """Called with (done, total) while records are folded for the query."""
     past_at: Callable[[int], Awaitable[ReadSession]]
-    """The views once they had processed the record at an offset, for events that they have dropped since."""
+    """The views right after the record at an offset, for events that the views have dropped since."""
     make_searcher: Callable[[], Any]
     """Makes `searcher`."""
     _searcher: Any = field(default=None, init=False)
 
     def without_index(self) -> Self:
-        """The same reading, whose searcher compares words alone."""
+        """The same reading with a searcher that compares only words."""
         return replace(self, make_searcher=partial(replace, self.searcher, index=None))
 
     @property

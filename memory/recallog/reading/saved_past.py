@@ -1,7 +1,7 @@
-"""The past of one space that is saved as snapshots: a query of the past starts at the nearest one, and adds others.
+"""The past of one space, saved as snapshots. A query of the past starts at the nearest snapshot, and adds others.
 
-A snapshot belongs to the active generation of the views. So it has the same code and the same keys of sealed events,
-and is deleted with the generation. One that holds an entry which is erased now is never written.
+A snapshot belongs to the active generation of the views. Therefore it has the same code and the same keys of sealed
+events, and is deleted with the generation. A snapshot with an entry that is erased now is never written.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class SavedPast:
 
     @classmethod
     async def of(cls, views: ProjectionGroup, partition: int, space: str) -> Self | None:
-        """None if snapshots are off, and if there are no views that this process would continue."""
+        """None if snapshots are off, or if there are no views that this process may continue."""
         snapshots = views.store.snapshots
         if snapshots is None or not views.snapshot_records:
             return None
@@ -42,7 +42,7 @@ class SavedPast:
         return cls(views, snapshots, active, space) if active is not None and fits else None
 
     async def start_before(self, until: int) -> OverlayStore:
-        """A store that continues from the last snapshot which has only offsets below `until`, or from nothing."""
+        """A store that continues from the last snapshot with offsets only below `until`, or from an empty one."""
         checkpoint = await self.snapshots.last_before(self.generation, self.space, until)
         if checkpoint is not None:
             snapshot = self.snapshots.open(self.generation, self.space, checkpoint)
@@ -52,9 +52,9 @@ class SavedPast:
         return OverlayStore(empty, self.generation, Checkpoint())
 
     async def save(self, store: OverlayStore) -> bool:
-        """Write a snapshot of what `store` has, which then continues from it. False if that is not possible.
+        """Write a snapshot of `store`, which then continues from the snapshot. Returns False if that is not possible.
 
-        No snapshot has records that its generation has not processed.
+        A snapshot does not have records that its generation has not processed.
         """
         new = await store.checkpoint(self.generation)
         if not self._can_write or new is None:
@@ -77,14 +77,14 @@ class SavedPast:
         return written
 
     async def delete_erased(self, past: Store) -> None:
-        """Delete the snapshots if the one that `past` began from holds what is erased now."""
+        """Delete the snapshots if the one from which `past` began contains erased content."""
         if isinstance(past, OverlayStore) and past.start.offset >= 0:
             at_start = self.snapshots.open(self.generation, self.space, past.start)
             if await self.holds_erased(OverlayStore(at_start, self.generation, past.start)):
                 await self.snapshots.delete(self.generation, self.space)
 
     async def holds_erased(self, store: OverlayStore) -> bool:
-        """Whether a past holds what is erased now."""
+        """Whether a past contains content that is erased now."""
         partition = self.generation.partition
         present = await self.views.access.reading(partition, None, None)
         past = ReadSession(store, partition, self.generation)
@@ -92,7 +92,7 @@ class SavedPast:
 
 
 async def delete_snapshots(groups: Sequence[ProjectionGroup], partition: int, space: str) -> None:
-    """Delete the snapshots of a space in all views. Where that is not possible now, the next query deletes them."""
+    """Delete the snapshots of a space in all views. If that is not possible now, the next query deletes them."""
     for views in groups:
         with suppress(StorageError, Rebuilding):
             if (saved := await SavedPast.of(views, partition, space)) is not None:

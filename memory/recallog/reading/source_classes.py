@@ -1,4 +1,4 @@
-"""The source classes of memories, under the settings of their space."""
+"""The source classes of memories, by the settings of their space."""
 
 from collections.abc import Sequence
 

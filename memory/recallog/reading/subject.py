@@ -29,7 +29,7 @@ def of_space(snapshot: Snapshot, space: str) -> OfSpaceFields:
 
 
 def own_log(space: str, agent: str) -> tuple[LogName, int]:
-    """The log by which `of_agent` knows an agent, without its entries."""
+    """The log by which `of_agent` determines whether an agent is known, without its entries."""
     return LogName(episodic.OWN.name, space, agent), 0
 
 
@@ -58,7 +58,7 @@ async def of_agent(reading: AgentReading, snapshot: Snapshot, reader: str | None
 async def _is_known(reading: AgentReading, snapshot: Snapshot) -> bool:
     """Whether any event of the space is by the agent or addressed to it.
 
-    Most agents have events in their own log; for others, such as narrators, one more row is read.
+    Most agents have events in their own log. For others, such as narrators, one more row is read.
     """
     space, agent = reading.space, reading.agent
     if snapshot.tail(episodic.OWN, space, agent).total:

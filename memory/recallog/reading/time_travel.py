@@ -1,4 +1,4 @@
-"""Time travel: what a moment of the past is, and how a past loses what is erased now."""
+"""Time travel: moments of the past, and how content that is erased now is removed from a past."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from recallog_schemas import Event
 
     Erase = Callable[[ReadSession, ReadSession, str], Awaitable[Sequence[Event]]]
-    """Finds what is erased now but not in a past: called with the past, with the present, and with the space.
+    """Finds content that is erased now but not in a past. It is called with the past, the present, and the space.
 
-    Returns events that erase it, which are then folded onto the past by the projections that name their kinds."""
+    Returns events that erase the content. They are then folded onto the past by the projections that name their kinds.
+    """
 
 AsOf = Position | datetime
-"""A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
-still count for identity, dead letters, settings and visibility, but are not remembered."""
+"""A position: the fold up to and including it. A time: the fold of all records, without remembering events that
+happened later. These still count for identity, dead letters, settings and visibility."""
 
 
 def check_size(space: str, events: int) -> None:
-    """Raise `OutOfRange` if a fold of the space at query time would take too long."""
+    """Raise `OutOfRange` if folding the space at query time would take too long."""
     if events > limits.AS_OF_RECORDS_MAX:
         raise OutOfRange(
             f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}. "
@@ -39,9 +40,9 @@ def check_size(space: str, events: int) -> None:
 async def fold_onto(past: "ReadSession", events: "Sequence[Event]", projections: "Sequence[Projection]") -> None:
     """Fold events onto a past, as if they had happened at its end, by its projections that name their kinds.
 
-    The past is changed: it must be the caller's own.
+    The past is changed, so it must belong to the caller.
 
-    Raises `ProjectionError` if one cannot be applied.
+    Raises `ProjectionError` if an event cannot be applied.
     """
     from recallog_projections.stores.store import Generation
     from recallog_projections.tables import RowKey
@@ -65,6 +66,6 @@ async def fold_onto(past: "ReadSession", events: "Sequence[Event]", projections:
     ]
     changes, _ = await fold.process(records, fold.new_rows(), fetch)
     failed = changes.rows.get(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(checkpoint.offset)))
-    if failed is not None:  # what is erased would show
+    if failed is not None:  # otherwise the answer would show erased content
         raise ProjectionError(f"a past cannot be erased in: {dead_letters.TABLE.decode(failed).detail}")
     await past.store.commit(generation, checkpoint, checkpoint, changes)

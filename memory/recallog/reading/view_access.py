@@ -22,7 +22,7 @@ from recallog_streams.projector import Backlog, Projector
 _POLL_SECONDS = 0.01
 """How often a query checks whether there are views."""
 _HELD_SECONDS = 2.0
-"""How long queries do not wait for a lock after one has waited in vain."""
+"""How long queries do not wait for a lock after one of them has waited without success."""
 VERIFIED_SECONDS = 5.0
 """How long a reader of a cluster does not notice that the views belong to another ledger, or are on other servers."""
 
@@ -36,8 +36,8 @@ class ViewAccess(ABC):
     ) -> ReadSession:
         """A session whose reads show at least the records up to `after`.
 
-        Embedded, they show those that the ledger holds now or, for a question that is put again, those below `end`: its
-        end when it was put first. This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`,
+        Embedded, they show the records that the ledger has now or, if a query is repeated, those below `end`: the
+        ledger's end at the first try. This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`,
         `LedgerMismatch`.
         """
 
@@ -45,34 +45,34 @@ class ViewAccess(ABC):
     async def in_memory(
         self, partition: int, space: str | None, cause: RecallogError, progress: Progress | None
     ) -> ReadSession:
-        """A session for a query of one space, or of all, that failed with `cause`, which does not need the views.
+        """A session that does not need the views, for a query of one space, or of all, that failed with `cause`.
 
         Raises `cause` if that is not possible.
         """
 
     @abstractmethod
     async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
-        """Return once the views have processed `to`. Raises as `reading` does."""
+        """Return once the views have processed `to`. Raises the errors of `reading`."""
 
     @abstractmethod
     async def active(self, partition: int, progress: Progress | None) -> Generation:
-        """The active generation. Raises as `reading` does."""
+        """The active generation. Raises the errors of `reading`."""
 
     @abstractmethod
     async def progress_of_others(self, partition: int) -> tuple[Generation, int] | None:
-        """The active generation and the last offset that it has processed, if other processes bring it up to date while
-        a question reads it in vain; None otherwise, and if they cannot be read."""
+        """The active generation and the last offset that it has processed, if other processes advance it while a query
+        fails to read it; None otherwise, and if the views cannot be read."""
 
     @abstractmethod
     async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
-        """The error to raise for a query that found no views: `error`, or one that says what the query waits for."""
+        """The error to raise for a query that found no views: `error`, or one that names what the query waits for."""
 
 
 class CatchUpOnRead(ViewAccess):
     """Embedded: the first read of a query shows all records that the ledger held when the query began.
 
-    It reads optimistically, together with the ledger's end. Only if the views are behind, they are caught up and the
-    rows are read again.
+    It reads optimistically, together with the ledger's end. If the views are behind, they are caught up and the rows
+    are read again.
     """
 
     def __init__(self, projector: Projector, in_memory: Sequence[Projection] = ()) -> None:
@@ -106,9 +106,9 @@ class CatchUpOnRead(ViewAccess):
         return ReadSession(store, partition, first_read)
 
     async def _caught_up(self, partition: int, progress: Progress | None, backlog: Backlog | None) -> Generation:
-        """`active`, which was just found to have this backlog.
+        """The active generation after it has processed `backlog`.
 
-        While another process holds a lock and makes no progress, few queries wait for it.
+        If another process holds a lock and makes no progress, only few queries wait for it.
         """
         if self._held is not None and time.monotonic() < self._held_until:
             raise self._held
@@ -146,7 +146,8 @@ class CatchUpOnRead(ViewAccess):
 
 
 class WaitForWorkers(ViewAccess):
-    """Cluster: workers fold, a query reads what they have written; with `after` it waits for them."""
+    """Cluster: workers fold, and queries read the views that they have written. With `after`, a query waits for the
+    workers."""
 
     def __init__(self, projector: Projector, wait_seconds: float) -> None:
         self._projector = projector

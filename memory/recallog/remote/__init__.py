@@ -1,4 +1,4 @@
-"""A memory that a server has: `Remote`, with the operations and facades of `recallog.Memory`, over HTTP.
+"""The memory of a server: `Remote`, with the operations and facades of `recallog.Memory`, over HTTP.
 
 A type checker reads `__init__.pyi`, which `make generate` derives from the same classes.
 """

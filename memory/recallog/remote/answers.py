@@ -1,4 +1,4 @@
-"""What a server answered: results, and errors as the classes that it raised."""
+"""The answers of a server: results, and errors as the classes that it raised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ PROBLEM = "application/problem+json"
 _ABOUT_ANSWER = frozenset({"type", "title", "status", "detail", "retryable"})
 """Members of a problem document that are not fields of the error."""
 _GATEWAY = frozenset({502, 503, 504})
-"""What a proxy answers if it has no answer of the server."""
+"""The status codes with which a proxy answers if it has no answer of the server."""
 _TEXT_CHARS = 200
 
 
@@ -31,15 +31,15 @@ class RequestFailure:
 
     error: RecallogError
     nothing_done: bool = False
-    """Whether the server has certainly done nothing: then any request may be sent again."""
+    """Whether the server has certainly done nothing. Then any request may be sent again."""
     wait_seconds: float = 0.0
-    """How long the server asks to wait before the next request."""
+    """How long the server asks the client to wait before the next request."""
     is_final: bool = False
-    """Whether it is what the operation itself has raised, and would raise again."""
+    """Whether it is an error of the operation itself, which would be raised again."""
 
 
 def describe_loss(where: str, reason: str, *, read_only: bool) -> RequestFailure:
-    """The failure of a request that was sent, without an answer of the server."""
+    """The failure of a request that was sent and not answered by the server."""
     message = f"no answer from {where}: {reason}"
     if read_only:
         return RequestFailure(StorageUnavailable(f"{message}. Try again"))
@@ -53,7 +53,7 @@ def not_sent(where: str, reason: str) -> RequestFailure:
 
 
 def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> RequestFailure:
-    """The failure that an answer with a status of an error tells of. The answer has been read."""
+    """The failure that an answer with an error status describes. The answer has been read."""
     wait_seconds = _retry_after(response)
     if response.headers.get("content-type", "").startswith(PROBLEM):
         try:
@@ -82,7 +82,8 @@ def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> Requ
 
 
 def error_of(problem: Mapping[str, Any]) -> RecallogError:
-    """The error in a problem document, as the server raised it. One of a newer server may be a `RecallogError` only."""
+    """The error in a problem document, as the server raised it. An error of a newer server may be a plain
+    `RecallogError`."""
     kind = getattr(errors, str(problem.get("title")), None)
     if not (isinstance(kind, type) and issubclass(kind, RecallogError)):
         kind = RecallogError
@@ -94,6 +95,6 @@ def error_of(problem: Mapping[str, Any]) -> RecallogError:
 
 
 def _retry_after(response: httpx.Response) -> float:
-    """The seconds in the header `Retry-After`; 0 if it has none, or a date."""
+    """The seconds in the header `Retry-After`; 0 if there is none, or if it is a date."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else 0.0

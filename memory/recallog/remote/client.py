@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from httpx import AsyncBaseTransport
 
 DEADLINE_SECONDS = 90.0
-"""Default time limit of a call with its repetitions: longer than a server works on one answer (60 s)."""
+"""The default time limit of a call with its repetitions: longer than a server works on one answer (60 s)."""
 
 _EVENTS = f"{PREFIX}{SPACE}/events"
 _STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
 
 
 class Remote(RemoteFacade, of=Memory):
-    """Event-sourced memory that a server has: `recallog serve`.
+    """Event-sourced memory of a server: `recallog serve`.
 
     ```python
     async with Remote("http://127.0.0.1:8765", "rl_…") as memory:
@@ -35,16 +35,16 @@ class Remote(RemoteFacade, of=Memory):
         print((await memory.episodic("village", "baker")).format())
     ```
 
-    It has the operations, facades, answers and errors of `recallog.Memory`; what is not an operation, such as folders
-    of a workspace, is left to the machine of the server. A key may allow less than all of them.
+    It has the operations, facades, answers and errors of `recallog.Memory`. Methods that are not operations, such as
+    those for folders of a workspace, can be used only on the machine of the server. A key may not allow all operations.
 
-    A call that fails for a reason that may pass is sent again where that is safe: a call that can be repeated, one that
-    writes under an id (a missing one is filled in), and any call that the server has certainly not begun. Waits double
-    from 0.25 to 10 s, are random, and last as long as the server asks. If it is not known whether a write has happened,
+    A call that fails temporarily is sent again if that is safe: a call that can be repeated, a call that writes under
+    an id (a missing id is filled in), and any call that the server has certainly not begun. Waits double from 0.25 to
+    10 s, are random, and last at least as long as the server asks. If it is not known whether a write has happened,
     `UnknownOutcome` is raised.
 
-    Long work such as `admin.rebuild` and `react` goes on in the server if the call is cancelled; `progress` is called
-    with how far it is.
+    Long work such as `admin.rebuild` and `react` continues in the server if the call is cancelled; `progress` is called
+    with its progress.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Remote(RemoteFacade, of=Memory):
         """The memory behind a URL such as `http://127.0.0.1:8765`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
-        repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
-        example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans, to which
-        those of the server belong.
+        repetitions (jobs may take longer), and of a stream's attempts to reconnect. `transport` is a transport of
+        httpx, for example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans,
+        which are the parents of the server's spans.
 
         Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
@@ -90,7 +90,7 @@ class Remote(RemoteFacade, of=Memory):
     async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> "AsyncIterator[Tailed]":
         """The events of a space from `start` on, as they come; without `start`, from now on.
 
-        It goes on after interruptions, without a gap and without a repeat. The key must allow `tail`.
+        It continues after interruptions, without gaps and repeats. The key must allow `tail`.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
@@ -103,10 +103,10 @@ class Remote(RemoteFacade, of=Memory):
     async def seen(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
     ) -> "AsyncIterator[Remembered | Gap]":
-        """What an agent may see from `start` on, as it comes; without `start`, from now on.
+        """The events that an agent may see, as they come, from `start` on; without `start`, from now on.
 
-        It goes on after interruptions, without a repeat. A `Gap` stands for what the views have dropped before it was
-        read.
+        It continues after interruptions, without repeats. A `Gap` stands for events that the views have dropped before
+        they were read.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """

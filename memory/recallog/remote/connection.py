@@ -1,4 +1,4 @@
-"""The connection to a server: calls, which are sent again where that is safe, jobs, and streams that resume."""
+"""The connection to a server: calls, which are sent again if that is safe, jobs, and streams that resume."""
 
 import asyncio
 import random
@@ -34,7 +34,8 @@ REPETITIONS = 5
 WAIT_SECONDS_FIRST = 0.25
 WAIT_SECONDS_MAX = 10.0
 IDLE_SECONDS = 3.0
-"""How long an unused connection is kept: less than a server keeps it (5 s), so that no request meets its end."""
+"""How long an unused connection is kept. It is less than the server keeps it (5 s), so that requests do not meet its
+end."""
 SILENCE_SECONDS = 45.0
 """After this silence a stream is opened again: three heartbeats of the server."""
 
@@ -42,7 +43,7 @@ Query = Mapping[str, str]
 
 _OPENED = Frame("open", "", b"")
 _ABOUT_STREAM = frozenset({_OPENED.event, "end"})
-"""Events that are about the stream, and not in it."""
+"""Events about the stream, which are not a part of it."""
 
 
 class _Failed(Exception):
@@ -54,7 +55,7 @@ class _Failed(Exception):
 
 
 class ServerConnection(Host):
-    """A server and the key for it. Any number of calls may be under way. The arguments are those of `Remote`."""
+    """A server and the key for it. Any number of calls may be in progress. See `Remote` for the arguments."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class ServerConnection(Host):
             request.headers[TRACEPARENT] = traceparent
 
     async def close(self) -> None:
-        """Close the connections. Calls that are under way fail."""
+        """Close the connections. Calls in progress fail."""
         self._closed = True
         if "_client" in self.__dict__:
             await self._client.aclose()
@@ -117,8 +118,8 @@ class ServerConnection(Host):
     async def stream(self, path: str, begin: Callable[[], tuple[Query, Mapping[str, str]]]) -> AsyncGenerator[Frame]:
         """The frames of an event stream, which is opened again whenever it breaks.
 
-        `begin` is called each time, for the query and the headers that say where to begin. Raises the error of the
-        server, and `StorageUnavailable` if it cannot be reached for the time limit of a call.
+        `begin` is called each time. It returns the query and the headers that say where to begin. Raises the error of
+        the server, and `StorageUnavailable` if it cannot be reached for the time limit of a call.
         """
         tries, give_up_at = 0, self._deadline()
         while True:
@@ -145,7 +146,7 @@ class ServerConnection(Host):
         return time.monotonic() + self._deadline_seconds
 
     def _request(self, route: Route, valid: Mapping[str, Any]) -> httpx.Request:
-        """Raises `InvalidArgument` for what JSON in UTF-8 cannot say."""
+        """The request for a call. Raises `InvalidArgument` for values that JSON in UTF-8 cannot represent."""
         self._check_open()
         try:
             if route.method == "GET":
@@ -162,9 +163,9 @@ class ServerConnection(Host):
             raise StorageError("the memory is closed; open it again")
 
     async def _fetch_answer(self, request: httpx.Request, operation: Operation) -> httpx.Response:
-        """The answer to a request, which is sent again after failures that may pass.
+        """The answer to a request, which is sent again after temporary failures.
 
-        If one of its tries may have done something, and none was answered, the outcome is unknown.
+        If one of the tries may have had an effect, and none was answered, the outcome is unknown.
         """
         is_safe, tries, until = operation.idempotent or operation.repeat_key is not None, 0, self._deadline()
         unknown: UnknownOutcome | None = None
@@ -227,7 +228,7 @@ class ServerConnection(Host):
             raise _Failed(self._broken(error, read_only=True)) from None
 
     async def _end_of_job(self, begun: bytes, callbacks: Mapping[str, Any]) -> bytes:
-        """The answer of a job, once it has ended; callbacks are called with how far it is."""
+        """The answer of a job, once it has ended. Callbacks are called with its progress."""
         job = _job(begun)
         path, shown = f"{JOBS}/{job.id}", (0, 0)
         try:
@@ -251,7 +252,7 @@ class ServerConnection(Host):
 
 
 class _Job(msgspec.Struct):
-    """What the server says of a job."""
+    """The state of a job, as the server reports it."""
 
     id: str
     operation: str
@@ -284,7 +285,8 @@ def _encode(value: object) -> msgspec.Raw:
 
 
 def _wait_seconds(tries: int, failure: RequestFailure) -> float:
-    """How long to wait before the next try: twice as long each time, at random, and as long as the server asks."""
+    """How long to wait before the next try: twice as long each time, at random, and at least as long as the server
+    asks."""
     longest = min(WAIT_SECONDS_MAX, WAIT_SECONDS_FIRST * 2.0**tries)
     return max(failure.wait_seconds, 0.0) + random.uniform(0.5, 1.0) * longest
 

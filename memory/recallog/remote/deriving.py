@@ -1,4 +1,4 @@
-"""Facades of a remote memory: those of `recallog.Memory`, whose operations a server executes."""
+"""Facades of a remote memory: the facades of `recallog.Memory`, with operations that a server executes."""
 
 import inspect
 from functools import cached_property
@@ -13,7 +13,7 @@ MODULE = "recallog.remote"
 
 
 class RemoteFacade(Facade):
-    """Base of remote facades. `class X(RemoteFacade, of=Y)` has the operations and further facades of `Y`."""
+    """Base of remote facades. `class X(RemoteFacade, of=Y)` has the operations and inner facades of `Y`."""
 
     def __init__(self, connection: "ServerConnection") -> None:
         self._connection = connection
@@ -33,9 +33,9 @@ class RemoteFacade(Facade):
 
 
 def remote(of: type[Facade]) -> type[Facade]:
-    """The class of a facade of a remote memory: the facade itself if all that it has are operations.
+    """The class of a facade of a remote memory: the facade itself if it has only operations.
 
-    Otherwise it is a class with its operations alone: `RemoteAdmin` is that of `Admin`.
+    Otherwise it is a class with only its operations, such as `RemoteAdmin` for `Admin`.
     """
     if of.operations.keys() >= set(public_names(of)):
         return of

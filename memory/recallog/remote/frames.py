@@ -16,7 +16,7 @@ class Frame(NamedTuple):
 
 
 async def parse_frames(chunks: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-    """The frames in the bytes of a stream. One that the stream breaks off in is left out.
+    """The frames in the bytes of a stream. An incomplete frame at the end is left out.
 
     Lines end with a line feed, as the server ends them; JSON texts may have any other separator of lines.
     """

@@ -1,4 +1,4 @@
-"""Streams of a remote memory: the events of a space, and what one agent may see, as they come."""
+"""Streams of a remote memory: the events of a space, and the events that one agent may see, as they come."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -28,14 +28,14 @@ class Tailed:
 
 @dataclass(frozen=True)
 class Gap:
-    """In place of events that the views have dropped before they were read: they are in the ledger."""
+    """Takes the place of events that the views have dropped before they were read. They are in the ledger."""
 
     kept_from: Position
     """The first position from which the views retain all events."""
 
 
 class StreamPlace:
-    """Where a stream is, so that it goes on there when it is opened again."""
+    """The place in a stream from which it continues when it is opened again."""
 
     def __init__(self, start: Position | None) -> None:
         self._start = start
@@ -56,7 +56,7 @@ class StreamPlace:
 
 
 async def tail(connection: "ServerConnection", path: str, start: Position | None) -> AsyncGenerator[Tailed]:
-    """The events of a space, without a gap and without a repeat."""
+    """The events of a space, without gaps and repeats."""
     place = StreamPlace(start)
     async with aclosing(connection.stream(path, place)) as frames:
         async for frame in frames:
@@ -68,7 +68,7 @@ async def tail(connection: "ServerConnection", path: str, start: Position | None
 async def follow_seen(
     connection: "ServerConnection", path: str, start: Position | None
 ) -> AsyncGenerator[Remembered | Gap]:
-    """What an agent may see, without a repeat; what the views have dropped shows as a `Gap`."""
+    """The events that an agent may see, without repeats. A `Gap` stands for events that the views have dropped."""
     place = StreamPlace(start)
     async with aclosing(connection.stream(path, place)) as frames:
         async for frame in frames:

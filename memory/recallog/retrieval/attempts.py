@@ -1,4 +1,4 @@
-"""Questions to the index that may fail: some are put again, and damage that they find is noted, to be repaired."""
+"""Queries of the index that may fail. Some are retried, and damage that they find is noted for repair."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,9 +14,9 @@ _TRIES = 3
 async def attempt(
     index: SemanticIndex, partition: int, ask: Callable[[], Awaitable[Result]]
 ) -> Result | IndexUnavailable:
-    """What `ask` returns, or why the index cannot answer.
+    """The result of `ask`, or the error if the index cannot answer.
 
-    It is called again, a few times, where another generation of the index was activated meanwhile.
+    `ask` is called again, a few times, if another generation of the index was activated meanwhile.
     """
     tries = _TRIES
     while True:
@@ -30,6 +30,6 @@ async def attempt(
 
 
 def note(index: SemanticIndex | None, partition: int, error: IndexUnavailable) -> None:
-    """Examine and repair the index, if the error says that it is damaged."""
+    """Note damage, so that the index is examined and repaired, if the error reports it."""
     if index is not None and isinstance(error, IndexDamaged):
         index.note_damage(partition, str(error))

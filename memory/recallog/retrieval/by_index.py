@@ -50,7 +50,7 @@ class IndexCandidates:
     idf: dict[str, float]
     """By term of the query: its idf among the memories that the agent may see."""
     sessions: dict[str, float]
-    """By session: the summed idf of the query's terms that its best memories have. Empty if vectors are compared."""
+    """By session: the summed idf of the query's terms that its best memories contain. Empty if vectors are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class NearestMemories:
     offsets: list[int]
     """Best first; of equal ones the newest first."""
     by_vectors: bool
-    """Whether vectors were compared; if not, words were, since the model cannot read the query."""
+    """Whether vectors were compared. If not, the model cannot read the query, and words were compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class QuestionVectors:
     """The vectors of a question."""
 
     own: Embedding | None
-    """By the model of the index, with token vectors of content words only, like those of memories; None if the model
-    cannot read the question."""
+    """From the model of the index, with token vectors of content words only, as memories have; None if the model cannot
+    read the question."""
     multilingual: Vectors | None = None
-    """The vector of the second model; None without a second model, or if no text needs it."""
+    """The vector of the second model; None if there is no second model, or if no text needs it."""
 
     def __bool__(self) -> bool:
         return self.own is not None or self.multilingual is not None
@@ -107,7 +107,7 @@ async def find(
 
 @contextmanager
 def readable_payloads() -> Iterator[None]:
-    """Raise `IndexDamaged` where a payload lacks a field, or has one of another type."""
+    """Raise `IndexDamaged` if a payload lacks a field, or if a field has the wrong type."""
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
@@ -119,10 +119,10 @@ async def _nothing() -> QuestionVectors:
 
 
 async def embed_query(index: IndexSnapshot, query: RecallQuery, words: QueryTerms | None = None) -> QuestionVectors:
-    """The query's vectors: with `words`, a half of each is the mean of its content words, as of memories.
+    """The query's vectors. With `words`, one half of each is the mean of its content words, as in vectors of memories.
 
-    The second model reads a query that the first one cannot read, and any query if the agent may see texts that only
-    the second one has read.
+    The second model reads a query that the first one cannot read. It reads every query if the agent may see texts that
+    only the second model has read.
     """
     first = await index.questions.embedding(index.embedder, query.text)
     own = _of_content_words(first, words) if first.readable else None
@@ -152,7 +152,7 @@ def _of_content_words(embedding: Embedding, words: QueryTerms | None) -> Embeddi
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> NearestMemories:
-    """The memories with the highest cosine, or with the most of the query's words if no model can read it."""
+    """The memories with the highest cosine, or with most of the query's words if no model can read the query."""
     words = query_terms(query.text, ())
     asked = await embed_query(index, query, words)
     wanted = query.make_filter()
@@ -171,8 +171,8 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
 async def by_meaning(
     index: IndexSnapshot, asked: QuestionVectors, wanted: Sequence[Filter], limit: int, payload: Sequence[str]
 ) -> list[list[Hit]]:
-    """For each filter the nearest points, best first: at most `limit` of each model. Scores are similarities, which
-    can be compared whatever the model."""
+    """For each filter the nearest points, best first, at most `limit` of each model. Scores are similarities, which can
+    be compared across models."""
     searches, second = [], index.embedder.multilingual
     if asked.own is not None:
         searches += [Search(each, limit, dense=asked.own.vector, payload=payload) for each in wanted]
@@ -203,11 +203,11 @@ async def by_meaning(
 async def events(
     index: IndexSnapshot, query: RecallQuery, chosen: Sequence[Candidate]
 ) -> dict[str, tuple[bytes, str | None]]:
-    """The bytes of the events of candidates, by the ids of their points, each with its declared text or None.
+    """The bytes of the events of candidates, each with its declared text or None, by the ids of their points.
 
-    Payloads and vectors are what the indexer wrote, by their checksums. That the agent may see them is checked again,
-    since the engine found them by files that have none. Texts of models are shown as the views have them, and their
-    points may be replaced or deleted at any time. Raises `IndexDamaged`.
+    Checksums show that payloads and vectors are as the indexer wrote them. Whether the agent may see them is checked
+    again, because the engine searches files that have no checksums. Texts of models are shown as the views have them,
+    and their points may be replaced or deleted at any time. Raises `IndexDamaged`.
     """
     stored = await index.engine.retrieve(index.collection, [each.id for each in chosen], vectors=True)
     for each in chosen:
@@ -227,7 +227,7 @@ async def events(
 
 
 def _explain_misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
-    """Why a whole payload should not have been found as this candidate, in words; "" if it should."""
+    """Why an intact payload should not have been found as this candidate, in words; "" if it should."""
     if payload["space"] != in_points(query.space) or not {query.agent, EVERYBODY} & {*payload["readers"]}:
         return "the agent may not see it"
     return "it is another memory" if payload["offset"] != candidate.offset else ""
@@ -258,7 +258,7 @@ async def _by_vector(
     searched: Sequence[str],
     scope: TimeScope | None,
 ) -> list[Hit]:
-    """The memories with the highest cosine. A query with neither vector nor terms finds any memories of its `scope`."""
+    """The memories with the highest cosine. A query without vector and terms finds any memories of its `scope`."""
     wanted, limit = _scopes(query, scope), _best_of_each(query)
     if asked:
         found = await by_meaning(index, asked, [*query.make_filters(), *wanted], limit, _ORDINAL)
@@ -271,7 +271,7 @@ async def _by_vector(
 
 
 def _scopes(query: RecallQuery, scope: TimeScope | None) -> list[Filter]:
-    """The filters of the searches for candidates of the time that the query names."""
+    """The filters of the searches for candidates from the times that the query names."""
     return [] if scope is None else [each for wanted in query.make_filters() for each in scope.filters(wanted)]
 
 
@@ -280,9 +280,9 @@ def _best_of_each(query: RecallQuery) -> int:
 
 
 def idf_searches(searched: Sequence[str], corpus: Filter) -> list[Search]:
-    """One search for each term, which tells its idf: the engine computes document frequencies without returning them.
+    """One search for each term, which yields its idf: the engine computes document frequencies without returning them.
 
-    No filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
+    The idf refers to the whole corpus. A filter, which would be checked for each memory with the term, is not needed.
     """
     return [Search(None, 1, sparse=sparse_of([term]), corpus=corpus, with_sparse=True) for term in searched]
 
@@ -292,8 +292,8 @@ async def frequencies(
 ) -> dict[str, float]:
     """The idf of each of the terms `searched` among the points of `corpus`.
 
-    `best` has the hits of `idf_searches`: the score of the best one of a term is its weight in that memory times its
-    idf. A term that the whole collection does not have gets the idf of frequency 0.
+    `best` has the hits of `idf_searches`. The score of a term's best hit is the weight of the term in that memory times
+    its idf. A term that does not occur in the collection gets the idf of frequency 0.
     """
     idf = {}
     for term, hits in zip(searched, best, strict=False):
@@ -319,7 +319,7 @@ def _read_weights(hit: Hit) -> dict[int, float]:
 
 
 def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]:
-    """By session: the summed idf of the query's terms that one of `hits` in it has."""
+    """By session: the summed idf of the query's terms that occur in one of its `hits`."""
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
     found: dict[str, set[int]] = {}
     for hit in hits:
@@ -366,8 +366,8 @@ async def _score_points(
     found: list[_FoundPoint] = []
     left = list(ids)
     for model, vector in _vectors(index, asked if SEMANTIC in query.channels else QuestionVectors(None)):
-        # Those that a search does not find have no such vector, are not visible or do not exist: neighbours of the
-        # first and last turns of sessions.
+        # A search does not find points without such a vector, invisible points, and points that do not exist (the
+        # neighbours of the first and last turns of sessions).
         if not left:
             break
         search = Search(
@@ -396,7 +396,8 @@ async def _score_points(
 
 
 def _vectors(index: IndexSnapshot, asked: QuestionVectors) -> Iterator[tuple[Embedder | None, Vectors | None]]:
-    """The models by whose vectors memories are scored, each with the question's vector; then none, for the others."""
+    """The models whose vectors score memories, each with the question's vector. (None, None) is last, for all other
+    memories."""
     if asked.own is not None:
         yield index.embedder, asked.own.vector
     if asked.multilingual is not None:
@@ -409,7 +410,7 @@ def _late_interactions(
 ) -> list[tuple[int, list[float]] | None]:
     """For each point, the highest dot product of each vector of `late_interaction` with one of the point's tokens.
 
-    They are those of the passage with the highest sum, whose number is returned too. None for a point without readable
+    Only the passage with the highest sum counts; its number is returned too. None for a point without readable
     passages.
     """
     products = token_codec.dot_products([payload[points.TOKENS] for payload in payloads], late_interaction)
@@ -451,7 +452,7 @@ class _Worth:
     dimensions: NDArray[np.uint32]
     idf: NDArray[np.float64]
     is_exact: NDArray[np.bool_]
-    """Whether it is an exact string, and not a word."""
+    """Whether the term is an exact string, and not a word."""
 
     @classmethod
     def of(cls, idf: Mapping[str, float]) -> Self:
@@ -461,7 +462,8 @@ class _Worth:
         return cls(np.array(ordered, np.uint32), np.array(weights, np.float64), np.array(exact, bool))
 
     def scores(self, points: Sequence[Sparse]) -> NDArray[np.float64]:
-        """(3, points): BM25, and the shares of the idf of the query's words and of its exact strings that each has."""
+        """(3, points): BM25, and the shares of the idf of the query's words and of its exact strings that each point
+        contains."""
         scores = np.zeros((3, len(points)))
         indices, weights = array("I"), array("f")
         for each in points:

@@ -17,8 +17,8 @@ from recallog_schemas import codec, kinds
 from recallog_schemas.timestamps import micros
 
 _BEHIND_THE_INDEX = 1 << 40
-"""Added to the ordinals of memories that the index has not processed yet: the index counts the ordinals of a session in
-another way, and these follow all of its."""
+"""Added to the ordinals of memories that the index has not processed yet. The index counts the ordinals of a session
+differently, and these memories follow all that it has counted."""
 
 
 @dataclass(slots=True)
@@ -31,21 +31,21 @@ class KeywordCandidates:
     idf: dict[str, float]
     """By term of the query."""
     memories: dict[int, RememberedEvent]
-    """By offset: those of events."""
+    """By offset: the memories among the candidates that are events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared by its words."""
+    """The memories and texts whose words are compared."""
 
     memories: Sequence[RememberedEvent] = ()
-    """Those of one generation, in ledger order. Their ordinals count only events that the agent may see."""
+    """Memories of one generation, in ledger order. Their ordinals count only events that the agent may see."""
     texts: Sequence[SourceText] = ()
-    """Those of models."""
+    """Texts of memory models."""
     beyond: int = -1
     """Only memories after this offset are candidates."""
     are_parts: bool = False
-    """Whether the texts are parts of longer ones, each below a heading."""
+    """Whether the texts are parts of longer texts, each under a heading."""
 
 
 def candidates(
@@ -55,9 +55,9 @@ def candidates(
     searched: Sequence[str],
     idf: Mapping[str, float] | None = None,
 ) -> KeywordCandidates:
-    """What of `compared` has words, scored by the terms `searched`.
+    """The memories and texts of `compared` that contain words, scored by the terms `searched`.
 
-    `idf` has the idf of terms; that of others is the one among the memories and texts.
+    `idf` gives the idf of terms. The idf of any other term is computed among the memories and texts.
     """
     memories, texts, beyond, are_parts = compared.memories, compared.texts, compared.beyond, compared.are_parts
     read: list[tuple[RememberedEvent | SourceText, MemoryTerms]] = [
@@ -122,9 +122,9 @@ def scores(
     searched: Sequence[str],
     idf: Mapping[str, float] | None,
 ) -> tuple[dict[int, float], Mapping[str, float]]:
-    """By offset: the BM25 scores of the `texts` that have a term of `searched`; and the idf of the terms.
+    """By offset, the BM25 scores of the `texts` that contain a term of `searched`; and the idf of the terms.
 
-    It is `idf` or, if that is None, the idf among the texts.
+    The idf is `idf` or, if that is None, it is computed among the texts.
     """
     weights = [_terms_of_text(text, generation, cache).weights or {} for text in texts]
     if idf is None:

@@ -1,4 +1,4 @@
-"""The input of ranking: memories with the scores of their channels, and the query; and the terms of scores."""
+"""The input of ranking: the query, and memories with the scores of their channels; and the terms of scores."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from recallog_projections.index.passages import PASSAGE_LENGTH
 from recallog_schemas import kinds
 
 _LIKELY = 0.6
-"""The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
-published just now are not ranked below all indexed ones."""
+"""The assumed vector score of a memory that is not indexed yet and contains all words of the query. Without it,
+memories published just now would rank below all indexed ones."""
 
 
 _ALONE = 1 << 41
-"""The ordinal of the first text of a model: after all of events."""
+"""The ordinal of the first text of a model. It is higher than all ordinals of events."""
 
 Terms = dict[str, NDArray[np.float64]]
-"""The terms of the scores of all candidates: by name a column, with NaN for candidates that do not have the term."""
+"""The terms of the scores of all candidates: one column for each name, with NaN for candidates without the term."""
 
 
 @dataclass(slots=True)
@@ -31,12 +31,12 @@ class Candidate:
     id: str
     """The id of its point; "" if it is not indexed."""
     offset: int
-    """Of a text of a model its `Text.offset`."""
+    """For a text of a model, its `SourceText.offset`."""
     agent: str
     kind: str
     session: str
     ordinal: int
-    """Its number in the session, from 0. A text of a model has no number there (see `set_apart`)."""
+    """Its number in the session, from 0. A text of a model is not numbered in its session (see `set_apart`)."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -55,19 +55,19 @@ class Candidate:
     exact: float = 0.0
     """0 to 1: the share of the idf of the query's exact strings (paths, flags, identifiers) that it contains."""
     text_key: int | None = None
-    """The same for equal texts; None if it is unknown."""
+    """A key that equal texts share; None if it is unknown."""
     length: int = 0
     """`passages.length` of its text."""
     passage: int | None = None
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
     is_entry: bool = False
-    """Whether it is a text that a model keeps, and not an event."""
+    """Whether it is a text that a model keeps, as opposed to an event."""
     type: str = EVENT
-    """The type of such a text; `EVENT` for an event."""
+    """The type of this text; `EVENT` for an event."""
     entry: str = ""
-    """The id of such a text in the index; "" if it is not indexed."""
+    """The id of this text in the index; "" if it is not indexed."""
     is_multilingual: bool = False
-    """Whether the cosine is of the second model, which knows less of the texts that it relates."""
+    """Whether the cosine is that of the second model, which distinguishes texts less well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class RankingQuery:
     authors: Collection[str] = ()
     """Agents that the query names."""
     persons: Mapping[str, float] = field(default_factory=dict)
-    """Agents that the query is about without their names, for example as "I" or "you": each with a weight, 0 to 1."""
+    """Agents that the query refers to without naming them, for example as "I" or "you", each with a weight from 0 to
+    1."""
     is_question: bool = True
     """Whether the query is a question, as opposed to a statement or a scene."""
     scope: TimeScope | None = None
@@ -89,9 +90,9 @@ class RankingQuery:
     channels: Collection[str] = DEFAULT_CHANNELS
     fusion: str = WEIGHTED
     now: int = 0
-    """The time that age is measured from, in microseconds since 1970: never the wall clock."""
+    """The time from which age is measured, in microseconds since 1970; never the wall clock."""
     turn: int = 0
-    """The turn that recency is measured from."""
+    """The turn from which recency is measured."""
 
 
 def passages(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
@@ -100,7 +101,7 @@ def passages(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
 
 
 def discounts(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-    """The factors of scores of texts, which long ones have by chance."""
+    """A factor for the scores of each text. Long texts have high scores by chance, so their factor is smaller."""
     return passages(candidates) ** -LONG_TEXT_DISCOUNT
 
 
@@ -114,13 +115,14 @@ def likely(each: Candidate) -> float:
 
 
 def late_interaction(each: Candidate) -> float:
-    """What is known, else what is likely: of a text that only the multilingual model has read, its similarity."""
+    """The late interaction of a candidate; if it is unknown, an estimate. If only the multilingual model has read the
+    text, the estimate is at least its cosine."""
     if each.late_interaction is not None:
         return sum(each.late_interaction)
     return max(likely(each), each.semantic or 0.0) if each.is_multilingual else likely(each)
 
 
 def set_apart(candidates: Iterable[Candidate]) -> None:
-    """Give the texts of models ordinals so far apart that they are not neighbours."""
+    """Set the ordinals of texts of models far apart, so that they are not neighbours."""
     for number, each in enumerate(each for each in candidates if each.is_entry):
         each.ordinal = _ALONE + number * (2 * REACH + 1)

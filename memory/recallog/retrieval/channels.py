@@ -1,4 +1,4 @@
-"""The channels that score a candidate, the ways to fuse their scores, and the presets: rankings of entries alone."""
+"""The channels that score a candidate, the ways to fuse their scores, and the presets (rankings of entries alone)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -12,7 +12,7 @@ SEMANTIC: Channel = "semantic"
 KEYWORD: Channel = "keyword"
 """BM25 of the query's terms."""
 LATE_INTERACTION: Channel = "late_interaction"
-"""Best cosine of each of the query's tokens with the memory's tokens (as in ColBERT), weighted by rarity."""
+"""The best cosine of each of the query's tokens with the memory's tokens (as in ColBERT), weighted by rarity."""
 STRUCTURE: Channel = "structure"
 """Conversation structure: neighbouring turns, answers to questions, authors, sessions."""
 TEMPORAL: Channel = "temporal"
@@ -31,9 +31,9 @@ WEIGHTED: Fusion = "weighted"
 RRF: Fusion = "rrf"
 
 EVENT = "event"
-"""The word that stands for events where types of entries are chosen."""
+"""The name for events where types of entries are chosen."""
 DOCUMENT = "document"
-"""The word that stands for documents of the agent's workspace there; unless it is chosen, none is found."""
+"""The name for documents of the agent's workspace where types are chosen. Documents are found only if it is given."""
 
 FOUR_CHANNEL: Preset = "four_channel"
 HYBRID: Preset = "hybrid"

@@ -1,13 +1,13 @@
-"""Closeness: whether a memory that was found has anything to do with the query, on a scale that holds across queries.
+"""Closeness: whether a memory that was found is related to the query, on a scale that is comparable across queries.
 
 The scores of ranking compare the memories of one answer only: the best memory has a high score even if nothing answers
 the query. Closeness is the cosine plus the share of the query that the memory has: late interaction, whose
 tokens are weighted by rarity, or, without token vectors, the share of idf of the words that both have. If no cosine is
 known, closeness is that share of idf alone.
 
-A memory is weak if its closeness is below one limit, or that of all found memories below another, unless it has exact
-strings of the query. The limits are such that about 1 % of the evidence of answerable questions is weak. `recallog eval
-locomo` measures it; `docs/benchmarks/channels.md` has the figures.
+A memory is weak if its closeness is below one limit, or if the closeness of all found memories is below another, unless
+it has exact strings of the query. The limits are such that about 1 % of the evidence of answerable questions is weak.
+`recallog eval locomo` measures it; `docs/benchmarks/channels.md` has the figures.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,35 +25,37 @@ class ClosenessLimits:
     """The least closeness of memories that are not weak."""
 
     best: float
-    """The closest memory of the answer must have it; if not, all are weak."""
+    """The closest memory of the answer must reach it; otherwise all are weak."""
     each: float
-    """The memory itself must have it."""
+    """A memory must also reach it itself; otherwise it is weak."""
 
 
 WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
 MULTILINGUAL = ClosenessLimits(best=0.3, each=0.15)
-"""Question and memory may be in two languages, and share no words: these count for `MULTILINGUAL_WORDS`."""
+"""The languages of question and memory may differ, so that they share no words. Common words count only by
+`MULTILINGUAL_WORDS`."""
 NOT_ENGLISH = ClosenessLimits(best=0.4, each=0.2)
-"""For a question that is not in English, by a model of English with token vectors. It gives any two texts in such a
-language a high cosine, which therefore does not count: late interaction and common words do."""
+"""For a question that is not in English, and a model of English with token vectors. The model gives any two texts in
+that language a high cosine. The cosine therefore does not count, only late interaction and common words."""
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
 
 MULTILINGUAL_WORDS = 0.25
-"""Factor of common words beside a similarity by the second model."""
+"""The factor of common words that are added to a cosine of the second model."""
 
 LONG_TEXT_DISCOUNT = 0.05
 """Exponent on the number of passages of a memory, by which a closeness by vectors is divided: the best of many passages
-is close to any query by chance. Half of that of ranking, since evidence must not be lost."""
+is close to any query by chance. It is half the exponent of ranking, since evidence must not be lost."""
 
 EXACT = 0.5
-"""A memory with this share of the query's exact strings is not weak: a path or an identifier is seldom there by chance,
-and vectors hardly know it."""
+"""A memory with this share of the query's exact strings is not weak. A path or an identifier rarely occurs by chance,
+and vectors hardly represent it."""
 
 PAIRS_PER_WORD = 3
-"""Terms of scripts without spaces are pairs of characters. Of a word that both texts have, the pairs inside match, and
-those with a character of the next word do not: the share of pairs is about a third of that of words."""
+"""Terms of scripts without spaces are pairs of characters. If two texts share a word, the pairs inside it match, but
+the pairs with a character of the next word do not. The share of matching pairs is about a third of the share of
+words."""
 
 
 def weak(
@@ -66,8 +68,8 @@ def weak(
 ) -> frozenset[int]:
     """The offsets of the weak memories among the `first` of `found`, or among all.
 
-    `found` are all memories that the query wants, `around` these and their neighbours, and `searched` the terms of the
-    query, which is in English or not. If there are no terms, as in a query of names and function words, none is weak.
+    `found` are all memories that pass the query's filters, `around` these and their neighbours, and `searched` the
+    terms of the query. If there are no terms, as in a query of names and function words, no memory is weak.
     """
     if not searched:
         return frozenset()

@@ -1,7 +1,7 @@
 """Times that a question names: dates, times relative to its now, and "our first conversation".
 
-`find` reads expressions from a question, and `Expression.days` resolves one to days, which are those of UTC. A date
-without a year is its newest occurrence that is not after now.
+`find` reads expressions from a question, and `Expression.days` resolves one to days in UTC. A date without a year is
+its newest occurrence that is not after now.
 """
 
 import calendar
@@ -21,11 +21,11 @@ Days = tuple[date, date]
 Conversation = Literal["first", "last", "current"]
 
 _ALTERNATIVE = re.compile("^(?:han|latin|dated|unspaced)_")
-"""Before the name of a part that a pattern has in several alternatives."""
+"""The prefix of a group whose part occurs in several alternatives of a pattern."""
 _RECENT = timedelta(days=30)
 """How long "recently" goes back."""
 _LEAP_CYCLE = 9
-"""Years in which each day occurs, 29 February around 1900 included."""
+"""The number of years in which each day of the calendar occurs. It includes the gap in leap years around 1900."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Expression:
     """A time that a question names."""
 
     form: str
-    """The name of its form in `time_forms`, with a number after a colon where the form has one."""
+    """The name of its form in `time_forms`, with a number after a colon if the form has one."""
     start: int
     """Where it begins in the question, in characters."""
     end: int
@@ -47,7 +47,7 @@ class Expression:
 
     @property
     def is_newest(self) -> bool:
-        """Whether the newest of what happened is meant: "recently", "when did I last …"."""
+        """Whether the newest of the events is meant: "recently", "when did I last …"."""
         return self.form in ("recent", "newest")
 
     @property
@@ -56,7 +56,7 @@ class Expression:
         return self.form in ("day", "month", "months", "season", "weekday")
 
     def days(self, now: date | None) -> tuple[Days, ...]:
-        """The days that it means, more than once if it has several readings; none if they depend on a `now` of None."""
+        """The days that it means, one range for each reading. Empty if they depend on `now` and `now` is None."""
         form, _, number = self.form.partition(":")
         try:
             return tuple(_RESOLVERS[form](self.words, int(number or 0), now))
@@ -65,7 +65,7 @@ class Expression:
 
 
 def find(question: str) -> list[Expression]:
-    """The expressions of a question in order. The more specific one counts where two overlap."""
+    """The expressions of a question in order. If two overlap, the more specific one counts."""
     narrow = fold_case(question)
     found: list[Expression] = []
     if not time_forms.may_name_a_time(narrow):
@@ -84,7 +84,7 @@ def in_figures(question: str) -> list[Expression]:
 
 
 def fold_case(question: str) -> str:
-    """The question in lower case with narrow forms of wide characters, character by character."""
+    """The question in lower case, with narrow forms in place of wide characters, converted character by character."""
     narrow = (unicodedata.normalize("NFKC", each).lower() for each in question)
     return "".join(new if len(new) == 1 else old for old, new in zip(question, narrow, strict=True))
 
@@ -121,7 +121,7 @@ def _month(words: Mapping[str, str], number: int, now: date | None) -> Iterable[
 
 
 def _months(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """From the first of a month to the end of a later one."""
+    """From the first day of a month to the last day of a later one."""
     for _, last in _month(words, number, now):
         first = _month_number(words["first"])
         yield date(last.year - (first > last.month), first, 1), last
@@ -135,7 +135,8 @@ def _days(words: Mapping[str, str], number: int, now: date | None) -> Iterable[D
 
 
 def _season(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """Three months: those of a year, else the newest that have begun; "last" means the newest that are over."""
+    """The three months of a season: of the named year, or else the newest that have begun. "last" means the newest that
+    are over."""
     begins = 3 + 3 * time_forms.SEASONS[words["season"]]
     year = _year_of(words, now)
     if year is not None:
@@ -162,7 +163,7 @@ def _years(words: Mapping[str, str], number: int, now: date | None) -> Iterable[
 
 
 def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """A day, or the week, month or year that lies so long back."""
+    """The day, week, month or year that many units ago."""
     count, unit = _integer(words["number"]), words["unit"]
     if now is None:
         return
@@ -178,7 +179,7 @@ def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Da
 
 
 def _past(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """From so long back until now."""
+    """From that many units ago until now."""
     if now is not None:
         for first, _ in _ago(words, number, now):
             yield first, now
@@ -190,7 +191,7 @@ def _recent(words: Mapping[str, str], number: int, now: date | None) -> Iterable
 
 
 def _weekday(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """The newest such day before today."""
+    """The newest such weekday before today."""
     if now is not None:
         yield _one(now - timedelta(days=(now.weekday() - _weekday_number(words) - 1) % 7 + 1))
 
@@ -206,7 +207,7 @@ def _days_ago(words: Mapping[str, str], number: int, now: date | None) -> Iterab
 
 
 def _weekend(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """The Saturday and Sunday of this week, or of the week that lies so many weeks back."""
+    """The Saturday and Sunday of this week, or of the week that many weeks ago."""
     if now is not None:
         saturday = _monday(now) + timedelta(days=5 - 7 * number)
         yield saturday, saturday + timedelta(days=1)

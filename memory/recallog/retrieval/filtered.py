@@ -1,4 +1,4 @@
-"""The points of an index that pass a filter of fields, which the searches of a query are restricted to."""
+"""The points of an index that pass a filter of fields. The searches of a query are restricted to them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from recallog_schemas import codec, limits
 async def narrow_query(asked: SourceQuery, sources: Sequence[CandidateSource]) -> RecallQuery:
     """The query, restricted to the points that pass its filter; without a filter the query itself.
 
-    The index says which events pass, and the views which texts of models do. Raises `IndexUnavailable`, and
-    `IndexDamaged` for a payload that cannot be read.
+    Events are read from the index, and texts of models from the views. Raises `IndexUnavailable`, and `IndexDamaged`
+    for a payload that cannot be read.
     """
     query, index = asked.query, asked.index
     if query.has_fields is None or index is None:
@@ -39,7 +39,8 @@ async def _passing(index: IndexSnapshot, wanted: Filter, has_fields: Passes, fir
         older = await _passing(index, wanted, has_fields, first, middle)
         return older + await _passing(index, wanted, has_fields, middle + 1, last)
     (hits,) = await index.engine.search(index.collection, [Search(within, count, payload=("event",))])
-    # Thousands of events, and a filter of any length: others are answered meanwhile.
+    # There may be thousands of events, and a filter of any length. The thread keeps the event loop free for other
+    # queries.
     return await asyncio.to_thread(_ids_of_passing, hits, has_fields)
 
 

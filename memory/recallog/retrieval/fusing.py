@@ -20,9 +20,9 @@ def fuse(
 ) -> list[tuple[T, float]]:
     """All items of some rankings with their scores, best first.
 
-    Each of `channels` is a ranking, best first; an item that it names twice has its better rank. The score of an item
-    is the sum of weight / (k + rank) over the rankings that have it, with ranks from 1 and one weight for each ranking
-    (default: 1 each). Items of equal scores come in the order of their first appearance in `channels`.
+    Each of `channels` is a ranking, best first; an item that occurs twice in it has its better rank. The score of an
+    item is the sum of weight / (k + rank) over the rankings that have it, with ranks from 1 and one weight for each
+    ranking (default: 1 each). Items of equal scores come in the order of their first appearance in `channels`.
 
     Raises `InvalidArgument` for a negative `k`, and for weights that are negative, or not one for each ranking.
     """

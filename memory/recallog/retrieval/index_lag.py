@@ -8,15 +8,15 @@ from recallog_schemas import limits
 
 
 class IndexLag(NamedTuple):
-    """What the views had processed and the index had not, or without vectors only."""
+    """How many records the views have processed and the index has not, or has processed without vectors."""
 
     positions: int
     degraded: str | None
-    """What this means for the answer; None if it hardly matters."""
+    """What this means for the answer; None if the lag is within `limits.RECALL_INDEX_LAG_MAX`."""
 
 
 def of(index: IndexSnapshot | None, snapshot: Snapshot) -> IndexLag:
-    """The lag of `index`; none if it did not answer."""
+    """The lag of `index`; zero if it did not answer."""
     if index is None:
         return IndexLag(0, None)
     behind = max(0, snapshot.processed - index.checkpoint) + index.unread

@@ -1,7 +1,7 @@
-"""Questions that ask for a list, whose answers lie apart: in other sessions, or in other parts of one. Pure.
+"""Questions that ask for a list. Their answers are in several sessions, or in several parts of one. Pure.
 
-The turns around a good memory are lifted by it. That finds a fact whose words are spread over adjacent turns, but in a
-list the turns around one answer take the places of the others.
+A good memory raises the scores of the turns around it. This helps to find a fact whose words are spread over adjacent
+turns, but in a list the turns around one answer take the places of the other answers.
 """
 
 import math
@@ -14,7 +14,7 @@ from recallog.retrieval.weights import LIST_DISCOUNTS, LIST_HITS
 
 _LIST = re.compile(r"\bin common\b|\bboth\b|哪些|哪几")
 _PERFECT = re.compile(r"(?:what|which|where|who)(?: \w+)? (?:has|have)\b")
-"""The experiences of somebody: "where has she camped?"."""
+"""Questions about somebody's experiences: "where has she camped?"."""
 _ASKED = re.compile(r"(?:\w+ )?(?:what|which)((?: [\w+-]+){1,4})")
 """The noun that is asked for is among the first words after the question word."""
 _PLURAL = re.compile(r" (?!(?:does|this|always|sometimes|hers|yours|theirs)\b)[\w+-]{3,}(?<![sui])s\b")
@@ -35,14 +35,15 @@ def asks_for_list(question: str) -> bool:
 def spread(ranked: Sequence[Ranked]) -> list[Ranked]:
     """The memories that may answer a question for a list, best first, with its first `LIST_HITS` places assigned again.
 
-    They are given one after another: each hit takes from the turns around it a share of what their neighbours add to
-    them. The other memories follow as they were. A hit that comes before better ones gets the best of their scores.
+    The places are assigned one after another. After each hit, the turns around it lose a share of the score that their
+    neighbours add to them. The other memories follow in their order. A hit that comes before better ones gets the best
+    of their scores.
     """
     places = {(one.candidate.session, one.candidate.ordinal): place for place, one in enumerate(ranked)}
     left = dict(enumerate(one.score for one in ranked))
     first: list[Ranked] = []
     while left and len(first) < LIST_HITS:
-        place = max(left, key=left.__getitem__)  # of equal ones the first, which is the newest
+        place = max(left, key=left.__getitem__)  # of equal ones the newest, which is first in `ranked`
         del left[place]
         first.append(ranked[place])
         session, ordinal = ranked[place].candidate.session, ranked[place].candidate.ordinal

@@ -1,7 +1,7 @@
-"""The port of an index of the user's own, and its use: relevance for salience.
+"""The port of an index that the user provides, and its use: relevance for salience.
 
-The index is fed with the events that salience scores, then searched ("derive, then read"). Whatever else it finds, such
-as events that another agent was shown, is left out here: an agent sees what the views say that it may see.
+Events that salience scores are added to the index, then it is searched ("derive, then read"). Other events that it
+finds, such as events of another agent, are dropped: the views decide what an agent may see.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 
 FED_EVENTS = 100
-"""Events of one call of `index`, at most."""
+"""The most events in one call of `index`."""
 FED_EVENTS_KEPT = 100_000
-"""How many events are known to have been fed, about 30 MB. Older ones are fed again when a query needs them."""
+"""The number of added events that are remembered, about 30 MB. Older ones are added again when a query needs them."""
 HITS_MAX = 10_000
 """The greatest `k` of a search."""
 _MORE = 4
-"""How many times as many hits are requested where too few are of the agent that asks."""
+"""The factor by which `k` grows if too few of the hits are candidates."""
 
 
 @runtime_checkable
 class MemoryIndex(Protocol):
-    """An index of the user's own. Both methods may be `async`; others are called in a thread. Calls do not overlap."""
+    """An index that the user provides. A method that is not `async` is called in a thread. Calls do not overlap."""
 
     def index(self, events: Sequence[Event], /) -> object:
-        """Add events, in the order of the ledger. An event that is there already, by its space and id, changes nothing.
+        """Add events, in ledger order. An event whose space and id were added before must not change anything.
 
-        Events come at least once: after a restart, and after a call that raised, they come again.
+        Delivery is at least once: events are added again after a restart, and after a call that raised.
         """
 
     def search(self, query: str, k: int, /) -> Sequence[Event] | Awaitable[Sequence[Event]]:
@@ -39,23 +39,23 @@ class MemoryIndex(Protocol):
 
 
 class FedIndex:
-    """Feeds an index of the user's own, and asks it."""
+    """Adds events to the user's index, and searches it."""
 
     def __init__(self, index: MemoryIndex) -> None:
         self._index = index
         self._offsets: dict[tuple[str, str], int] = {}
-        """By space and id: the events that were fed, oldest feeding first."""
+        """The offsets of the events that were added, by space and id, in the order in which they were added."""
         self._fed: set[tuple[str, int]] = set()
         """Their spaces and offsets."""
         self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-memory-index")
-        """For methods that are not coroutines: a call continues when its query is cancelled, and the next
-        one waits for it."""
+        """Runs methods that are not coroutines. A call continues when its query is cancelled, and the next call waits
+        for it."""
 
     async def rank(self, space: str, memories: Sequence[RememberedEvent], query: str) -> list[int]:
-        """The offsets of the best of `memories`, which are in ledger order, for a query, the best first.
+        """The offsets of the memories that are most relevant to a query, best first. `memories` are in ledger order.
 
-        Raises what the index raises.
+        Raises the errors of the index.
         """
         async with self._lock():
             await self._feed(space, memories)
@@ -91,19 +91,19 @@ class FedIndex:
         return []
 
     async def _call(self, method: Callable[..., Any], *arguments: object) -> Any:
-        """What a method of the user's index returns."""
+        """The result of a method of the user's index."""
         if inspect.iscoroutinefunction(method):
             return await method(*arguments)
         answer = await asyncio.get_running_loop().run_in_executor(self._thread, method, *arguments)
         return await answer if inspect.isawaitable(answer) else answer
 
     def _forget(self) -> None:
-        """Forget the events that were fed first, beyond `FED_EVENTS_KEPT`."""
+        """Forget the events that were added first, beyond `FED_EVENTS_KEPT`."""
         for key in list(islice(self._offsets, max(0, len(self._offsets) - FED_EVENTS_KEPT))):
             self._fed.discard((key[0], self._offsets.pop(key)))
 
     def _lock(self) -> asyncio.Lock:
-        """A lock of the running event loop: a memory may be used in one after another."""
+        """The lock for the running event loop. A memory may be used in several event loops, one after another."""
         loop = asyncio.get_running_loop()
         if loop not in self._locks:
             self._locks = {loop: asyncio.Lock()}
@@ -111,7 +111,7 @@ class FedIndex:
 
 
 def _parts(memories: Iterable[RememberedEvent]) -> Iterator[list[RememberedEvent]]:
-    """`memories` in parts of `FED_EVENTS`."""
+    """Split `memories` into parts of `FED_EVENTS`."""
     remaining = iter(memories)
     while part := list(islice(remaining, FED_EVENTS)):
         yield part

@@ -1,4 +1,5 @@
-"""The times that a question names, in its answer: how each was understood, and whether any memory is of it."""
+"""The times that a question names, as its answer reports them: how each was understood, and whether memories of it
+exist."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +17,9 @@ from recallog_schemas.views import NamedTime, RecallHit, RecallView
 
 
 async def events_of(times: Sequence[RelatedTime], ask: Callable[[str], Awaitable[RecallView]]) -> Mapping[str, Event]:
-    """By their words: the memories that tell of the events which a question names, by the best answers of `ask`.
+    """The memories that report the events which a question names, by the words that name them. `ask` searches for them.
 
-    A weak memory tells of nothing, and a question only asks.
+    Weak memories and questions do not count: they do not report an event.
     """
     found = {}
     for words in dict.fromkeys(event for one in times for event in one.events):
@@ -33,8 +34,11 @@ async def events_of(times: Sequence[RelatedTime], ask: Callable[[str], Awaitable
 def words_beside(
     question: str, times: Sequence[RelatedTime], scope: TimeScope | None, agents: Sequence[str]
 ) -> tuple[QueryTerms, TimeScope | None]:
-    """The terms of a question that names times, and its scope. "Session" in "our last session" is not a term, and a
-    question that asks for nothing but a time has none. The words of an event tell what happened before and after it."""
+    """The terms of a question that names times, and its scope.
+
+    "Session" in "our last session" is not a term. If a question asks for nothing but a time, there are no terms. The
+    words that name an event remain terms, because memories from before and after it may contain them.
+    """
     conversations = [one for one in times if one.expressions and one.expressions[0].conversation is not None]
     words = query_terms(time_relations.without_times(question, conversations), agents)
     if scope is None or not scope.spans or any(one.events for one in times):
@@ -51,7 +55,7 @@ async def name_times(
     index: IndexSnapshot | None,
     hits: Sequence[RecallHit],
 ) -> tuple[NamedTime, ...]:
-    """The times of a scope. `found` are the memories that were compared; the index may have more."""
+    """The times of a scope. `found` are the memories that were compared; the index may contain more."""
     return tuple(
         [
             NamedTime(
@@ -70,7 +74,7 @@ async def name_times(
 async def _has_memories(
     span: TimeSpan, query: RecallQuery, found: Sequence[Candidate], index: IndexSnapshot | None
 ) -> bool:
-    """Whether the agent may see a memory of this time which passes the filters of the query."""
+    """Whether there is a memory of this time that the agent may see and that passes the filters of the query."""
     if any(query.wants(each) and span.holds(each.session, each.at) for each in found):
         return True
     if index is None:

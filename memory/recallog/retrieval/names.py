@@ -1,8 +1,8 @@
 """Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), or misspelt ("Melany" for `Melanie`).
 
-Names are split at punctuation and inside words such as `BobSmith`; of an address only what is before the @ counts. A
-part names an agent if few agents have it, and a misspelling only in a word with a capital letter: other words are
-seldom names.
+Names are split at punctuation and inside words such as `BobSmith`. Only the part of an address before the @ counts. A
+part names an agent if few agents have it. A misspelling must begin with a capital letter, since other words are seldom
+names.
 """
 
 import re
@@ -17,11 +17,12 @@ Span = tuple[int, int]
 """Start and end in the question, in characters; the end is exclusive."""
 
 _SHARED_MAX = 3
-"""A part that more agents have is a label, such as that of `worker-1` to `worker-9`."""
+"""A part that more agents share is a label, such as `worker` in `worker-1` to `worker-9`."""
 _PART_LETTERS_MIN = 3
 _MISSPELT_LETTERS_MIN = 5
 _TWO_EDITS_LETTERS_MIN = 6
-"""From this length on two edits are one spelling mistake, if the first `_SAME_BEGINNING` letters are right."""
+"""In words of at least this length, two edits count as one spelling mistake if the first `_SAME_BEGINNING` letters are
+right."""
 _SAME_BEGINNING = 4
 
 _OTHERS = "\u0250-\u1fff\u2c00-\u2dff\ua4d0-\uabff"
@@ -54,13 +55,13 @@ class _Names(NamedTuple):
     """The names of some agents by their words."""
 
     whole: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
-    """By first word: the words of a whole name, and the agent."""
+    """By first word: the words of the whole name, and the agent."""
     by_part: Mapping[str, Sequence[str]]
-    """By part that may stand for a name: the agents that have it."""
+    """By part of a name: the agents that have it."""
 
 
 def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
-    """The agents that a question names, each with the spans that are nothing but its name."""
+    """The agents that a question names, each with the spans that contain only its name."""
     names = _names_of(tuple(agents))
     words = [
         _Word(match.start(), match.end(), match.group().lower(), match.group()[0].isupper())
@@ -68,7 +69,7 @@ def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
     ]
     found: dict[str, list[Span]] = {}
     used: dict[int, int] = {}
-    """By number of a word: how many words the longest name has that it belongs to."""
+    """By the number of a word: the length, in words, of the longest name that contains it."""
     for numbers, agent in sorted(_whole(question, words, names), key=lambda match: -len(match[0])):
         if all(used.get(number, 0) <= len(numbers) for number in numbers):  # "Bob Smith" does not name `smith`
             found.setdefault(agent, []).append(_span(question, words, numbers))
@@ -115,7 +116,7 @@ def _names_of(agents: tuple[str, ...]) -> _Names:
 
 
 def _misspelt(word: _Word, number: int, parts: Iterable[str]) -> list[str]:
-    """The parts that `word` may be meant to be: all that differ least."""
+    """The parts that `word` may be a misspelling of: all with the fewest differences."""
     if not word.capital or number == 0 or len(word.text) < _MISSPELT_LETTERS_MIN:
         return []
     near: dict[int, list[str]] = {}
@@ -129,7 +130,7 @@ def _misspelt(word: _Word, number: int, parts: Iterable[str]) -> list[str]:
 
 
 def _edits(one: str, other: str) -> int:
-    """The letters to insert, delete, replace or swap with the next one, to make one word of the other."""
+    """The number of letters to insert, delete, replace or swap with the next one, to turn one word into the other."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
@@ -142,7 +143,7 @@ def _edits(one: str, other: str) -> int:
 
 
 def _span(question: str, words: Sequence[_Word], numbers: range) -> Span:
-    """The characters of these words, with an "'s" that follows."""
+    """The span of these words, with an "'s" that follows."""
     start, end = words[numbers[0]].start, words[numbers[-1]].end
     possessive = _POSSESSIVE.match(question, end)
     return start, possessive.end() if possessive else end

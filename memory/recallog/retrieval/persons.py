@@ -15,8 +15,8 @@ from recallog_projections.views.outline import Participant
 Person = Literal["first", "second"]
 
 PRESUMED = 1 / 3
-"""How far a question without pronouns and names is about the user: what an assistant says answers users, and repeats
-them."""
+"""The weight of the user for a question without pronouns and names. The statements of an assistant answer users, and
+repeat them."""
 
 
 class Subject(NamedTuple):
@@ -31,12 +31,12 @@ _USERS = frozenset({"user", "human", "customer", "client", "visitor", "guest"})
 _ASSISTANTS = frozenset(
     {"assistant", "ai", "bot", "chatbot", "model", "agent", "companion", "llm", "gpt", "chatgpt", "claude", "gemini"}
 )
-"""Parts of names, in lower case, by which formats and frameworks name the two sides of a dialogue."""
+"""Parts of names, in lower case, that formats and frameworks give to the two sides of a dialogue."""
 _NEITHER = frozenset({"system", "developer", "narrator", "tool", "function", "environment", "world"})
 
 
 def _any(part: str) -> str:
-    """The forms of all languages in one field of `Pronouns`."""
+    """The forms of all languages for one field of `Pronouns`."""
     found = [(getattr(each, part), each.whole_words) for each in pronouns.LANGUAGES]
     return "|".join(rf"\b(?:{forms})\b" if whole_words else f"(?:{forms})" for forms, whole_words in found if forms)
 
@@ -64,10 +64,10 @@ def subject(question: str) -> Subject | None:
 def find_meant(
     question: str, asker: str, named: Collection[str], participants: Collection[Participant]
 ) -> Mapping[str, float]:
-    """The agents that a question is about when `asker` asks, among the `participants` of a space, each with how far.
+    """The agents that a question of `asker` is about, among the `participants` of a space, each with its weight.
 
-    Between users and assistants, "I" is the user and "you" the assistant, also if the assistant asks its memory in the
-    words of its user. Otherwise "I" is the asker, and "you" the other one of two. Of a question that names agents
+    Between users and assistants, "I" is the user and "you" the assistant, even if the assistant asks its memory in the
+    words of its user. Otherwise "I" is the asker, and "you" the other one of two. If the question names agents
     (`named`), only the subject counts: "what did Melanie tell me" is not about the asker.
     """
     found = subject(question)
@@ -86,7 +86,8 @@ def find_meant(
 
 
 def _sides(participants: Iterable[Participant]) -> tuple[frozenset[str], frozenset[str]]:
-    """The users and the assistants. If only one side is known by its names, a single other agent is the other side."""
+    """The users and the assistants. If only one side is known by its names, and there is one other agent, that agent is
+    the other side."""
     users, assistants, others = set(), set(), set()
     for each in participants:
         parts = _parts(each.name)

@@ -1,4 +1,4 @@
-"""The weights of the channels of a preset, from the options of a query; and what options cannot be combined."""
+"""The weights of the channels of a preset, from the options of a query; and the check that options can be combined."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -27,10 +27,10 @@ def of_preset(
     vector_weight: float | None,
     recency_weight: float | None,
 ) -> Mapping[Channel, float]:
-    """By channel that counts: its weight; {} without a preset.
+    """The weight of each channel that counts; {} without a preset.
 
-    In `four_channel` each weighs 1 or, with `recency_weight`, `temporal` that and the others equal shares of the rest.
-    Raises `InvalidArgument` for options that do not belong to the preset, or need one.
+    In `four_channel`, each channel weighs 1. With `recency_weight`, `temporal` has this weight, and the others have
+    equal shares of the rest. Raises `InvalidArgument` for options that do not belong to the preset, or need one.
     """
     _check(preset, channels, types, vector_weight, recency_weight)
     if preset is None:

@@ -1,6 +1,6 @@
 """Pronouns of the first and second person by language, as patterns in verbose form.
 
-A form that is another word in another language of this page, such as French "mes" or Italian "ma", is left out.
+A form that is a different word in another of these languages, such as French "mes" or Italian "ma", is left out.
 """
 
 from typing import NamedTuple
@@ -10,16 +10,16 @@ class Pronouns(NamedTuple):
     """The pronouns of one language. Upper and lower case are the same, except in a group `(?-i:…)`."""
 
     first_subjects: str
-    """What makes the asker the subject of a question."""
+    """Forms that make the asker the subject of a question."""
     second_subjects: str
-    """What makes the one who is asked its subject."""
+    """Forms that make the addressee the subject of a question."""
     first_others: str = ""
-    """Objects and possessives of the asker."""
+    """Objects and possessives that refer to the asker."""
     second_others: str = ""
     courtesies: str = ""
-    """Phrases around a question whose pronouns say nothing about its subject."""
+    """Polite phrases around a question, whose pronouns are not its subject."""
     whole_words: bool = True
-    """Whether the forms are whole words. Those of scripts without spaces are found anywhere."""
+    """Whether the forms are whole words. In scripts without spaces, forms match anywhere."""
 
 
 ENGLISH = Pronouns(

@@ -1,4 +1,4 @@
-"""The recall query: its filters, its bounds, and the terms and names in its text."""
+"""The recall query: its filters and bounds, and the terms and names in its text."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from recallog_schemas.timestamps import micros
 
 _AROUND_NAMES = ".,;:!?()[]{}<>\"'“”„«»「」，。？！：；"  # noqa: RUF001 - of any script
 _ROUNDED = 10**-documents.IMPORTANCE_DECIMALS
-"""By how much less the importance in the index may be."""
+"""The most by which the index may round an importance down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +44,33 @@ class RecallQuery:
     documents: bool = False
     """Whether the documents of the agent's workspace are searched."""
     tiers: Collection[str] | None = None
-    """The tiers whose entries are searched, and no events; None for all of them and what has none."""
+    """The tiers to search. Only entries in these tiers are found, and no events. None means no restriction."""
     min_importance: float | None = None
-    """The least importance of a memory: of an entry as its row has it, of an event that of its kind."""
+    """The least importance of a memory: for an entry that of its row, for an event that of its kind."""
     has_fields: Passes | None = None
     """The filter of fields; None for all memories."""
     points: Collection[str] | None = None
-    """The points of the memories that pass this filter, while an index is searched; None without a filter."""
+    """The points of the memories that pass `has_fields`, set while an index is searched; None without a filter."""
     apart: Collection[str] = ()
-    """The kinds of texts of models that are searched apart from events, which would take their places among the
-    candidates."""
+    """The kinds of texts of models that are searched separately from events. In a common search they would displace
+    events from the candidates."""
     hidden: Collection[str] = ()
     """The kinds in the index that are not searched."""
     fusion: str = WEIGHTED
     channels: frozenset[str] = DEFAULT_CHANNELS
     preset: Preset | None = None
-    """The ranking of entries that answers; None for that of events and entries."""
+    """The preset that ranks entries; None for the ranking of events and entries."""
     weights: Mapping[Channel, float] = field(default_factory=dict)
     """The weights of the channels of a preset."""
     offset_until: int | None = None
-    """Time travel to a position: records with a higher offset are left out."""
+    """Time travel to a position: records with a higher offset are ignored."""
     at_until: datetime | None = None
-    """Time travel to a time: events that happened later are left out."""
+    """Time travel to a time: events that happened later are ignored."""
     asked: bool = True
-    """Whether somebody asks. In other texts, such as a scene, "you" and "today" mean others than in a question."""
+    """Whether the text is asked as a question. In other texts, such as a scene, "you" and "today" refer to something
+    else."""
     now: datetime | None = None
-    """The time of the question, from which "yesterday" is measured; None means `at_until` or that of the agent."""
+    """The time of the question, from which "yesterday" is measured; None means `at_until` or the agent's time."""
 
     @classmethod
     def from_text(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
@@ -78,7 +79,7 @@ class RecallQuery:
 
     @classmethod
     def create(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
-        """A query to the present, or to the past where `as_of` is given."""
+        """A query about the present, or about the past if `as_of` is given."""
         return cls(
             space,
             agent,
@@ -100,7 +101,7 @@ class RecallQuery:
         return self.offset_until is not None or self.at_until is not None
 
     def in_space_apart(self) -> Self:
-        """The query for texts that the index has in a space of their own."""
+        """The query for texts that are in a separate space of the index."""
         return replace(self, space=apart_from(self.space), kinds=None, types=None, apart=(), points=None)
 
     def visible(self) -> Filter:
@@ -131,7 +132,7 @@ class RecallQuery:
         )
 
     def make_filters(self) -> list[Filter]:
-        """The engine's filters for the memories that may answer; texts of models are searched apart from events."""
+        """The engine's filters for the memories that may answer, with a separate one for texts of models."""
         wanted = self.make_filter()
         if not self.apart:
             return [wanted]
@@ -141,8 +142,8 @@ class RecallQuery:
         return [replace(wanted, kinds_except=[*self.apart, *self.hidden]), texts] if with_events else [texts]
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a visible memory passes the filters, except those of tiers and fields. Memories that do not still
-        count as neighbours."""
+        """Whether a visible memory passes the filters, except those of tiers and fields. A memory that does not pass
+        still counts as a neighbour."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)
             and (self.types is None or candidate.type in self.types)
@@ -161,7 +162,7 @@ class RecallQuery:
 
 
 def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
-    """The time of the query: `now` or `as_of`, else that of its agent; None without one.
+    """The time of the query: `now` or `as_of`, or else the agent's time; None if there is none.
 
     The snapshot has the rows of `clock.keys`.
     """
@@ -183,7 +184,7 @@ class QueryTerms:
 
 
 def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
-    """The terms of `query`; `agents` are those of the space that it may name.
+    """The terms of `query`; `agents` are the agents of the space, which it may name.
 
     A date in figures has the terms of the stored dates.
     """

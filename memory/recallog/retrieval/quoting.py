@@ -8,8 +8,8 @@ from recallog_projections.index import documents, passages, terms
 def find_quote(text: str, embedded: int | None, idf: Mapping[str, float]) -> tuple[int, int] | None:
     """The (start, end) of the passage of `text` that matches best; None if the text is one passage.
 
-    `embedded` is its number among those that are embedded. If it is None, the words decide: the first passage with the
-    highest sum of `idf`, the idf of each term of the query.
+    `embedded` is the number of that passage among the embedded ones. If it is None, the first passage with the highest
+    sum of `idf` is quoted. `idf` has the idf of each term of the query.
     """
     cleaned = documents.clean(text)
     spans = passages.spans(cleaned)

@@ -54,7 +54,7 @@ class Ranked:
     score: float
     _terms: Terms
     _number: int
-    """Its place in the columns of `_terms`."""
+    """Its index in the columns of `_terms`."""
     _lift: float = 0.0
 
     @property
@@ -65,13 +65,14 @@ class Ranked:
         return found | {"list": self._lift} if self._lift else found
 
     def lift_to(self, score: float) -> None:
-        """Raise the score to that of a candidate that it comes before in a list."""
+        """Raise the score to that of a candidate that it precedes in a list."""
         self._lift += score - self.score
         self.score = score
 
 
 def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
-    """All candidates, best first; of equal scores the newer first. Equal texts share the best score of them."""
+    """All candidates, best first; of equal scores the newer first. Candidates with equal texts get the best of their
+    scores."""
     if not candidates:
         return []
     weights, used = _weights(candidates, query.channels)
@@ -89,7 +90,7 @@ def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
 
 
 def _best_first(scores: NDArray[np.float64], candidates: Sequence[Candidate]) -> NDArray[np.int64]:
-    """The places of the candidates by score; of equal scores the newer first."""
+    """The indexes of the candidates by score; of equal scores the newer first."""
     return np.lexsort((-np.array([each.offset for each in candidates], np.int64), -scores))
 
 
@@ -100,14 +101,14 @@ def _exact(candidates: Sequence[Candidate], query: RankingQuery, weights: Rankin
 
 
 def _scale(query: RankingQuery) -> float:
-    """The factor of all terms that are not shares of other scores: reciprocal ranks are small."""
+    """The factor of all terms that are not shares of other scores, since reciprocal ranks are small."""
     return 1 / (RRF_K + 1) if query.fusion == RRF else 1.0
 
 
 def _best_of_equal_texts(candidates: Sequence[Candidate], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The best score of the candidates that have the text of each, so that of equal texts the newest is first.
+    """For each candidate, the best score of all candidates with its text, so that the newest of them is first.
 
-    A text that was said again is found with its last occurrence, whatever stood around the earlier ones.
+    A text that was repeated is found at its last occurrence, whatever its earlier occurrences were near to.
     """
     best: dict[int, float] = {}
     own = list(zip([each.text_key for each in candidates], scores.tolist(), strict=True))
@@ -185,13 +186,13 @@ _OF_EVENT: Mapping[str, Callable[[Sequence[Candidate], RankingQuery], NDArray[np
     TEMPORAL: _temporal,
     SALIENCE: _salience,
 }
-"""The channels that compare what is known of the event."""
+"""The channels that compare other properties of the event."""
 
 
 def _reciprocal_ranks(
     candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, used: Sequence[str]
 ) -> Terms:
-    """Reciprocal ranks of each channel, whatever its scale; `weights` are not used."""
+    """Reciprocal ranks of each channel, whatever its scale. The weights of channels are not used."""
     found = {}
     for name, values in _values(candidates, query, used).items():
         best_first = _best_first(values, candidates)

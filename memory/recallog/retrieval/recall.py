@@ -59,7 +59,7 @@ class _Gathered:
     memories: dict[int, RememberedEvent] = field(default_factory=dict)
     """By offset: the memories that came from the views."""
     texts: dict[int, Kept] = field(default_factory=dict)
-    """By offset: the texts of models, of all candidates that are not events."""
+    """By offset: the texts of the candidates that are not events."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
     points: Collection[str] = ()
@@ -69,8 +69,8 @@ class _Gathered:
 async def recall(reading: AgentReading, query: RecallQuery, compared: int | None = None) -> RecallView:
     """The memories that answer the query best. Without an index the result is not degraded.
 
-    Words are compared of the newest `compared` events; None: of all that the views retain. If the index fails at any
-    step, only words are compared, and `degraded` says why.
+    The words of the newest `compared` events are compared; None means all events that the views retain. If the index
+    fails at any step, only words are compared, and `degraded` says why.
     """
     searcher: Searcher = reading.searcher
     events = reading.log_events if compared is None else compared
@@ -87,7 +87,7 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
 
 
 async def _ask(reading: AgentReading, query: RecallQuery, events: int, words: str) -> RecallView:
-    """The memories nearest to some words of a query, whatever its filters, as it reads them."""
+    """The memories nearest to `words` in the past that the query refers to. Its filters do not apply."""
     about = RecallQuery(query.space, query.agent, words, asked=False)
     return await _recall_events(
         reading, replace(about, offset_until=query.offset_until, at_until=query.at_until), events
@@ -104,7 +104,7 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
     rows += [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(settings.SPACES.name, query.space)]
     rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, events)
-    # The logs have thousands of entries, and few queries need them while the index is served.
+    # The logs have thousands of entries, and few queries need them while the index is available.
     times = time_relations.find(query.text) if query.asked and query.memories else []
     own = [own_log(query.space, query.agent)]
     snapshot = await reading.snapshot(rows, logs if index is None else own)
@@ -191,8 +191,8 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
 
 
 def _kinds_apart(snapshot: Snapshot, query: RecallQuery, sources: Sequence[CandidateSource]) -> Sequence[str]:
-    """The kinds of texts that are searched apart from events: all if the query names types or tiers, else those of
-    which the space has texts."""
+    """The kinds of texts that are searched separately from events. If the query names types or tiers, these are all
+    kinds; otherwise the kinds of which the space has texts."""
     is_chosen = query.types is not None or query.tiers is not None
     return [each.kind for each in sources if each.kind and (is_chosen or each.has_texts(snapshot, query.space))]
 
@@ -209,9 +209,9 @@ async def _from_index(
 
 
 async def _take_present(gathered: _Gathered, asked: SourceQuery, sources: Sequence[CandidateSource]) -> dict[int, Kept]:
-    """Drop the candidates that are texts of models which the agent may not read, or which are not there any more.
+    """Drop candidates whose text the agent may not read, or whose text has been removed.
 
-    Returns, by offset, those whose text is another one than the index has: they are compared by words.
+    Returns, by offset, the texts that differ from those in the index: they are compared by words.
     """
     texts: dict[int, Kept] = {}
     for source in sources:
@@ -238,7 +238,7 @@ def _add_by_words(
     texts: Mapping[int, Kept],
     words: QueryTerms,
 ) -> None:
-    """Add those of `memories` that the index has not processed yet, and `texts`."""
+    """Add the `memories` that the index has not processed yet, and `texts`."""
     generation = asked.snapshot.computed_at["generation"]
     query = asked.query
     until = query.offset_until
@@ -261,7 +261,7 @@ def _add_by_words(
 
 
 async def _add_apart(gathered: _Gathered, asked: SourceQuery, sources: Sequence[CandidateSource]) -> None:
-    """Add what is not searched together with events."""
+    """Add the candidates that are not searched together with events."""
     for source in sources:
         found = await source.find(asked, gathered.idf)
         gathered.candidates += found.candidates
@@ -291,8 +291,8 @@ async def _in_tiers(gathered: _Gathered, asked: SourceQuery, sources: Sequence[C
 async def _best_hits(
     partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
 ) -> list[RecallHit]:
-    """The `query.top_k` best memories. A memory that was made from a better one, or is its source, is replaced by the
-    next best."""
+    """The `query.top_k` best memories. If a memory was made from a better one, or is its source, the next best memory
+    takes its place."""
     found = [one.candidate for one in ranked]
     measure = partial(closeness.weak, found, gathered.candidates, words.terms, is_english=terms.is_english(query.text))
 

@@ -11,17 +11,19 @@ from recallog_schemas.views import RecallView
 
 
 class Reranker(ABC):
-    """Scores how well texts answer a query, for example a cross-encoder. Called in a thread of its own."""
+    """Scores how well texts answer a query, for example a cross-encoder. It is called in a separate thread."""
 
     @abstractmethod
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score per text, in order; higher is better, on any scale.
 
-        If it raises, recall returns the hits in their order without it, and `degraded` says why."""
+        If it raises, recall returns the hits in their original order, and `degraded` says why.
+        """
 
 
 async def rerank(reranker: Reranker, found: RecallView, top_k: int) -> RecallView:
-    """The best `top_k` of `found` in the reranker's order; in their own, with the reason in `degraded`, if it fails."""
+    """The best `top_k` of `found` in the reranker's order. If it fails, they keep their order, and `degraded` has the
+    reason."""
     try:
         scores = await asyncio.to_thread(reranker.score, found.query, [hit.text for hit in found.hits])
         scored = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])

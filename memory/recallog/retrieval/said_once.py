@@ -8,9 +8,9 @@ from recallog_schemas.views import RecallHit
 async def best(
     wanted: int, ranked: int, hits_of: Callable[[int, int], Awaitable[Sequence[RecallHit]]]
 ) -> list[RecallHit]:
-    """The `wanted` best hits, each said once. Where some say the same, further ones of the `ranked` follow.
+    """The `wanted` best hits without repetitions. Further hits of the `ranked` ones take the places of repetitions.
 
-    `hits_of(first, end)` answers those whose places in the ranking are from `first` to before `end`.
+    `hits_of(first, end)` returns the hits at the places `first` to `end` - 1 of the ranking.
     """
     shown: list[RecallHit] = []
     found: list[RecallHit] = []
@@ -21,14 +21,14 @@ async def best(
 
 
 def said_once(hits: Sequence[RecallHit]) -> list[RecallHit]:
-    """`hits`, best first, without those of which a better one is the source, or that are a source of a better one.
+    """`hits`, best first, without each hit that is a source of a better hit, or that was made from a better hit.
 
-    The better hit names the others in `also`. A hit that is left out stands for nothing: of two sources of one entry
-    that come before it, the first names the entry, and both remain.
+    The better hit names the others in `also`. A hit that was left out does not exclude others: if two sources of one
+    entry come before it, the first source names the entry, and both sources remain.
     """
     kept: dict[str, RecallHit] = {}
     made_from: dict[str, str] = {}
-    """By the id of a source: the kept entry that was made from it."""
+    """By the id of a source: the entry made from it that was kept."""
     also: dict[str, list[str]] = {}
     for hit in hits:
         id_, sources = hit.event.id, _sources(hit)
@@ -45,5 +45,5 @@ def said_once(hits: Sequence[RecallHit]) -> list[RecallHit]:
 
 
 def _sources(hit: RecallHit) -> Sequence[str]:
-    """The ids of what an entry was made from."""
+    """The ids of the sources of an entry; empty for an event."""
     return hit.event.payload.get("sources") or () if hit.is_entry else ()

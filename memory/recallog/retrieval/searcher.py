@@ -1,4 +1,4 @@
-"""What one query for memories searches and asks."""
+"""The parts that one query for memories uses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searcher:
-    """What one query for memories searches and asks: of a memory, as it is at the moment that the query reads."""
+    """The parts that one query for memories uses, as the memory has them when the query is read."""
 
     index: "SemanticIndex | None" = None
     """None: the semantic index is off."""
     cache: TermCache = field(default_factory=TermCache)
     relevance: "FedIndex | None" = None
-    """The index of the program, which measures relevance for salience; None if it gave none."""
+    """The program's own index, which measures relevance for salience; None if it provides none."""
     added: "Mapping[str, Callable[[], CandidateSource]]" = field(default_factory=dict)
-    """What makes the sources of models that are not built in, by the names of the models."""
+    """Factories of the sources of models that are not built in, by the names of the models."""
 
     async def open_index(self, partition: int) -> "IndexSnapshot":
-        """The generation of the index that answers. Raises `IndexUnavailable`, also if the index is off."""
+        """The generation of the index that answers. Raises `IndexUnavailable` if none does, or if the index is off."""
         if self.index is None:
             raise IndexUnavailable("the index is off")
         return await self.index.open(partition)
 
     @cached_property
     def sources(self) -> "Sequence[CandidateSource]":
-        """What memory models add to recall."""
+        """The candidate sources of the memory models."""
         from recallog.retrieval import sources
 
         return [*sources.built_in(), *(make() for make in self.added.values())]

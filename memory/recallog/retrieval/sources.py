@@ -1,4 +1,4 @@
-"""What memory models add to recall: texts that they keep, which are found beside events."""
+"""Candidate sources: how memory models add to recall the texts that they keep, which are found beside events."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from recallog_schemas.views import RecallHit, RecallView
 
 
 class SourceText(Protocol):
-    """A text that a model keeps. A row of a model may be one as it is."""
+    """A text that a model keeps. A row of a model can implement this protocol itself."""
 
     @property
     def offset(self) -> int:
-        """The offset of its event; if several texts have one event, a negative number that is unique."""
+        """The offset of its event. If several texts share one event, a unique negative number."""
 
     @property
     def owner(self) -> str: ...
@@ -35,11 +35,11 @@ class SourceText(Protocol):
 
     @property
     def kind(self) -> str:
-        """The kind of the event that is shown for it."""
+        """The kind of the event that a hit shows for it."""
 
     @property
     def type(self) -> str:
-        """What the option `types` calls it."""
+        """The name of its type in the option `types`."""
 
     @property
     def text(self) -> str: ...
@@ -47,12 +47,12 @@ class SourceText(Protocol):
     def importance(self) -> float: ...
     @property
     def version(self) -> int:
-        """Another one for another text at the same offset."""
+        """A number that changes when the text at this offset changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A text of a model whose rows are not texts as they are."""
+    """A text of a model whose rows do not implement `SourceText`."""
 
     space: str
     owner: str
@@ -63,7 +63,7 @@ class PlainText:
     text: str
     version: int
     details: Any
-    """What its source needs besides to show it."""
+    """Anything else that its source needs to show it."""
     session: None = None
     turn: int = 0
     importance: float = kinds.DEFAULT_IMPORTANCE
@@ -75,21 +75,21 @@ class ShownText(NamedTuple):
     event: Event
     text: str
     offset: int
-    """The offset of its position."""
+    """The offset of the hit's position."""
     lines: tuple[int, int] | None = None
-    """Of a part of a longer text: its first and its last line, from 1."""
+    """For a part of a longer text, its first and its last line, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceQuery:
-    """A query, and what answers it."""
+    """A query, and the parts that answer it."""
 
     query: RecallQuery
     reading: AgentReading
     snapshot: Snapshot
-    """Has the rows that the sources have named."""
+    """It has the rows that the sources requested."""
     index: IndexSnapshot | None
-    """The generation of the index that answers; None if none does."""
+    """The generation of the index that answers; None if there is none."""
     cache: TermCache
 
     @property
@@ -100,60 +100,62 @@ class SourceQuery:
 
 @dataclass(frozen=True, slots=True)
 class SourceResult:
-    """What a source has found by itself."""
+    """The candidates that a source has found itself."""
 
     candidates: Sequence[Candidate] = ()
     texts: Sequence[Any] = ()
-    """The texts of the candidates, and of others."""
+    """The texts of the candidates, and possibly other texts."""
     idf: Mapping[str, float] = field(default_factory=dict)
     """By term of the query."""
 
 
 class CandidateSource:
-    """What one memory model adds to recall. A model overrides what it needs.
+    """The contribution of one memory model to recall. A model overrides the methods that it needs.
 
-    Its documents of `kind` in the index are searched in the same calls as events. What the index has found is compared
-    with the texts of the views, which alone say what a text is now and who may read it.
+    Its documents of `kind` in the index are searched together with events. Hits of the index are then compared with the
+    texts in the views, which alone determine what a text is now and who may read it.
     """
 
     kind: str = ""
-    """The kind of its documents in the index that are searched together with events; "" if there are none."""
+    """The kind of its documents in the index that are searched together with events; "" without such documents."""
     hidden: Collection[str] = ()
     """The kinds of its other documents in the index, which recall does not find."""
     presets: Collection[str] = ()
-    """The presets that it answers."""
+    """The presets that this source answers."""
 
     def rows(self, query: RecallQuery) -> Iterable[RowKey]:
         """The rows that it needs in the snapshot of the query."""
         return ()
 
     def has_texts(self, snapshot: Snapshot, space: str) -> bool:
-        """Whether there may be texts of `kind` in a space. If so, they are searched apart from events, which would take
-        their places among the candidates."""
+        """Whether a space may have texts of `kind`. If so, they are searched separately from events, which they would
+        displace from the candidates."""
         return False
 
     async def read(self, asked: SourceQuery, found: Sequence[Candidate]) -> Mapping[int, Any]:
-        """By offset: the texts of candidates of `kind` that the index has found, as they are now, without those that
-        the agent may not read."""
+        """By offset: the current texts of candidates of `kind` that the index has found. Texts that the agent may not
+        read are left out."""
         return {}
 
     def point_of(self, text: Any) -> str:
-        """The id of the point of a text that `read` has returned. A candidate of another point has a former text."""
+        """The id of the point of a text that `read` has returned. If a candidate has another point, its text is
+        outdated."""
         raise NotImplementedError
 
     async def points(self, asked: SourceQuery, has_fields: Passes) -> Collection[str]:
-        """The ids of the points of its texts that pass a filter: those which the agent may read, as they are now."""
+        """The ids of the points of its current texts that pass a filter and that the agent may read."""
         return ()
 
     async def newer(self, asked: SourceQuery, known: Collection[int]) -> Sequence[Any]:
-        """The texts that the index does not have as they are, or were then: their words are compared.
+        """The texts, as of the time of the query, that the index does not have: their words are compared.
 
-        `known` are the offsets that it has.
+        `known` are the offsets of the texts that it has.
         """
         return ()
 
     async def find(self, asked: SourceQuery, idf: Mapping[str, float]) -> SourceResult:
-        """What is not searched together with events. `idf` is that of terms of the query among other memories."""
+        """The candidates that are not searched together with events. `idf` has the idf of terms of the query among
+        other memories."""
         return SourceResult(idf=idf)
 
     async def in_tiers(self, asked: SourceQuery, texts: Sequence[Any]) -> Collection[int]:
@@ -161,13 +163,13 @@ class CandidateSource:
         return ()
 
     def show(self, text: Any) -> ShownText:
-        """A text as a hit."""
+        """The text as a hit shows it."""
         raise NotImplementedError
 
     async def mark(
         self, reading: AgentReading, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, Any]
     ) -> Sequence[RecallHit]:
-        """`hits`, best first, with notes about hits that show its `texts`, which are by offset."""
+        """`hits`, best first, with notes on the hits that show its `texts`. `texts` are by offset."""
         return hits
 
     async def recall(self, reading: AgentReading, query: RecallQuery) -> RecallView:
@@ -193,5 +195,5 @@ def hidden_kinds(sources: Iterable[CandidateSource]) -> Sequence[str]:
 
 
 def kinds_of_texts(sources: Iterable[CandidateSource]) -> Sequence[str]:
-    """All kinds in the index that are not those of events."""
+    """All kinds in the index except those of events."""
     return [kind for source in sources for kind in (source.kind, *source.hidden) if kind]

@@ -1,4 +1,4 @@
-"""Hits of one stretch of a conversation: each names the better hit that it was said near to."""
+"""Hits from one stretch of a conversation: each names the better hit that is near to it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,9 +8,9 @@ from recallog_schemas.views import RecallHit
 
 
 def join_stretches(hits: Sequence[RecallHit], candidates: Iterable[Candidate]) -> list[RecallHit]:
-    """`hits`, best first, each with `near`: the best hit at most `REACH` turns of its session away.
+    """`hits`, best first, each with `near`: the best hit at most `REACH` turns away in its session.
 
-    Only hits that are near to no better one are named, so that further hits change nothing for those before them.
+    A hit that has a better one near to it is not named itself, so that further hits do not change the hits before them.
     """
     places = {each.offset: (each.session, each.ordinal) for each in candidates if not each.is_entry}
     best: dict[tuple[str, int], str] = {}

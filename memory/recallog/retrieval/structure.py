@@ -1,7 +1,7 @@
 """The terms of the score that conversation structure adds. Pure.
 
-Neighbouring turns of a memory's session, whether it follows a question or is one, whether the query names its author or
-its time, and how many of the query's terms its session has.
+The terms count neighbouring turns in a memory's session, whether it follows a question or is one, whether the query
+names its author or its time, and how many of the query's terms its session contains.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from recallog.retrieval.weights import AROUND, REACH, RankingWeights
 from recallog_projections.index.passages import PASSAGE_LENGTH
 
 _TIME_ALONE = 10.0
-"""By how much more the time weighs if a question asks for nothing else. Of the memories of the time, longer ones say
-more."""
+"""The factor of the time if a question asks for nothing else. Among the memories of that time, longer ones are
+preferred."""
 _NEWEST = 0.5
-"""Share of the weight of the time for the newest candidate, if a question asks for what happened last."""
+"""The newest candidate's share of the weight of the time, if a question asks for what happened last."""
 NEIGHBOURS = "neighbours"
-"""The term of the turns around a memory."""
+"""The name of the term that the turns around a memory add."""
 
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
@@ -34,12 +34,12 @@ def structure(
     weights: RankingWeights,
     scale: float,
 ) -> Terms:
-    """The terms of structure, for candidates with the scores `own`.
+    """The structure terms of candidates whose own scores are `own`.
 
     `scale` is the factor of all terms that are not shares of other scores.
     """
     turns = _turns_around(candidates)
-    # A long text speaks for itself: the shorter a text, the more its surroundings add to it.
+    # The shorter a text is, the more its surroundings count. A long text is understood without them.
     shares = 1 / passages(candidates)
     scores = np.append(np.maximum(own - weights.floor * own.max(), 0.0), 0.0)
     terms = {NEIGHBOURS: shares * _neighbours(scores, turns, weights)}
@@ -49,7 +49,7 @@ def structure(
     before = turns[:, REACH - 1]
     terms["answer"] = np.where(is_question[before], shares * weights.answer * scores[before], np.nan)
     if query.is_question:
-        # At most half of its score: a question may still contain a part of the answer.
+        # At most half of the memory's score: a question may still contain a part of the answer.
         malus = np.minimum(shares * weights.question * scale, own / 2)
         terms["question"] = np.where(is_question[:-1], -malus, np.nan)
     return terms | _weigh_named(candidates, query, weights, scale)
@@ -67,7 +67,7 @@ def _weigh_named(candidates: Sequence[Candidate], query: RankingQuery, weights: 
     if query.scope is not None:
         of_scope = np.array([query.scope.share(each.session, each.at) for each in candidates])
         if query.scope.prefers_newest:
-            # The place in time, and not the age: "the last time" may be years ago.
+            # By order in time, not by age: "the last time" may be years ago.
             oldest_first = np.argsort([each.at for each in candidates], kind="stable")
             of_scope[oldest_first] = _NEWEST * np.arange(len(candidates)) / len(candidates)
         if query.scope.is_all:
@@ -93,7 +93,8 @@ def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
 
 
 def _neighbours(scores: NDArray[np.float64], turns: NDArray[np.int64], weights: RankingWeights) -> NDArray[np.float64]:
-    """The scores of the turns around each candidate: at each distance the better one, less with each step away.
+    """The summed scores of the turns around each candidate: at each distance the better of two, with a weight that
+    decays.
 
     `scores` has one more row, for turns that are not candidates.
     """
@@ -109,7 +110,7 @@ def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> NDArra
 
     What the turns around add to a long text counts in proportion to its brevity.
     """
-    # A text that is searched apart may be compared with more tokens: with the names in the query, too.
+    # A text that is searched separately may be compared with more tokens, because names in the query count too.
     by_token = [*zip_longest(*(each.late_interaction or () for each in candidates), (), fillvalue=0.0)]
     padded = np.array(by_token).reshape(-1, len(candidates) + 1).T
     together = padded[turns[:, REACH - AROUND : REACH + AROUND + 1]].max(axis=1).sum(axis=1)

@@ -1,4 +1,4 @@
-"""A cache of the terms of memories, bounded in bytes: each query by words compares the same memories again."""
+"""A cache of the terms of memories, bounded in bytes: queries by words compare the same memories again and again."""
 
 import sys
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from recallog_schemas import limits
 
 _ENTRY_BYTES = 512
-"""The size of an entry besides its texts and weights: tuples, integers, and its share of the table."""
+"""The size of an entry without its texts and weights: tuples, integers, and its share of the table."""
 _WEIGHT_BYTES = sys.getsizeof(1.0)
 
 
@@ -26,7 +26,7 @@ class MemoryTerms(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The memory that an entry takes, as if it shared no text with another one."""
+        """The memory that the entry takes if it shares no text with other entries."""
         texts = (self.agent, self.kind, self.session, *(self.weights or ()))
         return (
             _ENTRY_BYTES

@@ -1,4 +1,4 @@
-"""What recall asks for the texts of a memory model that keeps them as they are found."""
+"""The candidate source of a memory model whose kept texts are hits as they are."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
@@ -11,11 +11,11 @@ from recallog_projections.index.kept_text import KeptText
 
 
 class TextCandidates(CandidateSource):
-    """Finds the texts of a model for one query: by the documents of `TextDocuments`, or by their words."""
+    """Finds the texts of a model for one query, by the documents of `TextDocuments` or by their words."""
 
     def __init__(self, kind: str, read: Callable[[str, str], Awaitable[Sequence[KeptText]]]) -> None:
-        """`kind` is that of the texts. `read` returns those of a space that an agent may read, as they are at the
-        moment that the query is about."""
+        """`kind` is the kind of the texts. `read` returns the texts of a space that an agent may read, as they were at
+        the time that the query is about."""
         self.kind = kind
         self._read = read
         self._texts: Mapping[int, KeptText] | None = None

@@ -87,7 +87,7 @@ _NAMES = {
     "RELATIVE_YEARS": _any(RELATIVE_YEARS),
 }
 _PART = re.compile(r"\{([A-Z_]+)\}")
-"""A pattern that is a part of others, in `time_words.txt`."""
+"""A reference to a pattern in `time_words.txt` that is a part of other patterns."""
 _WORDS = re.compile(r"[^\W\d_]+")
 _OTHER_SCRIPTS = re.compile(r"[\d\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -116,7 +116,7 @@ def units(of: str) -> Collection[str]:
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """The pattern of a section that has the only one of its name."""
+    """The pattern of a section whose name occurs only once."""
     return _compile_pattern(dict(_sections())[name])
 
 
@@ -127,7 +127,7 @@ def _triggers() -> Set[str]:
 
 
 def may_name_a_time(question: str) -> bool:
-    """Whether a question in lower case has a figure or a word that some form needs. Most questions have none."""
+    """Whether a question in lower case contains a figure or a word that some form needs. Most questions do not."""
     return not _triggers().isdisjoint(_WORDS.findall(question)) or _OTHER_SCRIPTS.search(question) is not None
 
 

@@ -1,7 +1,7 @@
 """How a question relates to the times that it names: "since March", "before the move", "between May and July".
 
 A relation precedes its time in European languages, and follows it in Chinese, Japanese and Korean. The time is a date,
-or that of an event which the question names by words: "since the migration".
+or the time of an event that the question names by words: "since the migration".
 """
 
 import re
@@ -18,9 +18,9 @@ Relation = Literal["within", "since", "before", "after", "until", "during"]
 _BEGINS, _ENDS = ("since", "after"), ("until", "before")
 
 TIMES_MAX = 8
-"""Times of one question: each costs searches, and an event a recall of its own."""
+"""The most times of one question: each requires searches, and an event requires a separate recall."""
 EVENT_CHARS_MAX = 80
-"""An event of more characters is a part of a sentence that says something else too."""
+"""Longer words for an event are not a name, but a part of a sentence that says something else too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class RelatedTime:
     """Where it begins in the question, in characters."""
     relation: Relation
     expressions: Sequence[Expression] = ()
-    """What names it: one expression, or a time that is counted back from another one ("two weeks before 3 May").
-    Nothing for an event."""
+    """The expressions that name it: one, or two if a time is counted back from another ("two weeks before 3 May").
+    Empty for an event."""
     event: str = ""
     """The words that name an event."""
     end: "RelatedTime | None" = None
@@ -42,12 +42,12 @@ class RelatedTime:
 
     @property
     def events(self) -> Sequence[str]:
-        """The words that name events: that of the time, and that of its end."""
+        """The words that name events, of this time and of its end."""
         return [each.event for each in (self, self.end) if each is not None and each.event]
 
 
 def find(question: str) -> list[RelatedTime]:
-    """The first `TIMES_MAX` times that a question names; an event only where no date follows the relation."""
+    """The first `TIMES_MAX` times that a question names. Words are an event only if no date follows the relation."""
     folded = dates.fold_case(question)
     if not time_forms.may_name_a_time(folded):
         return []
@@ -90,7 +90,7 @@ def find(question: str) -> list[RelatedTime]:
 
 
 def _join_ends(question: str, found: Sequence[RelatedTime]) -> list[RelatedTime]:
-    """The times, with one in place of two beside each other that begin and end it: "since March and before May"."""
+    """The times, with adjacent ones that begin and end a range joined into one: "since March and before May"."""
     joined = list[RelatedTime]()
     for one in found:
         before = joined[-1] if joined else None
@@ -114,12 +114,12 @@ def without_times(question: str, times: Sequence[RelatedTime]) -> str:
 
 
 def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
-    """What is left of a question besides its times and the words of asking: "What did we talk about yesterday?"."""
+    """The rest of a question without its times and the words of asking, as in "What did we talk about yesterday?"."""
     return time_forms.pattern("asking").sub(" ", without_times(dates.fold_case(question), times))
 
 
 def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
-    """(start, end, relation) of the words of relations, without those that are parts of times: "vor zwei Tagen"."""
+    """(start, end, relation) of each relation's words, except words that are parts of times: "vor zwei Tagen"."""
     for name in ("relation before", "relation after"):
         for match in time_forms.pattern(name).finditer(folded):
             start, end = match.span()
@@ -142,12 +142,12 @@ def _relation_of(
 
 
 def _follows(letter: str) -> bool:
-    """Whether a relation that begins with this letter follows what it relates to."""
+    """Whether a relation that begins with this letter comes after the time that it relates to."""
     return letter >= "\u3000"
 
 
 def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expression | None:
-    """What is counted back from a date: "two weeks" before it, "last weekend" before it."""
+    """The time that is counted back from a date: "two weeks" before it, "last weekend" before it."""
     for one in found:
         if one.expressions and one.relation == "within" and not folded[one.expressions[-1].end : start].strip():
             return one.expressions[-1]

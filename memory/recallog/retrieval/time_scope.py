@@ -1,7 +1,7 @@
 """The scope in time of a question: which memories are of the times or of the conversation that it names.
 
-A scope prefers memories and excludes none, since people also tell later what happened on a day. Times that ingest
-invents are in no scope, and none is measured from them.
+A scope prefers memories and does not exclude others, since people also report later what happened on a day. Times that
+ingest invents are not in any scope, and are not used to measure others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +18,13 @@ from recallog_schemas.timestamps import micros, moment_of
 
 _DAY = 86_400 * 1_000_000
 AFTERWARDS = 7 * _DAY
-"""How long after the days that a question names memories still count, less and less."""
+"""How long after the named days memories still count, with a share that decreases."""
 PREVIOUS = 0.5
-"""Share of the session before the newest one in "our last conversation": the newest may be that of the question."""
+"""The share of the session before the newest one in "our last conversation", since the question may be in the
+newest."""
 
 MEANWHILE = 0.5
-"""Share of the session that tells of an event in "during the trip": other sessions may tell of it too."""
+"""The share of the session that reports an event in "during the trip", since other sessions may report it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +34,30 @@ class TimeSpan:
     words: str
     """The part of the question that names it."""
     ranges: Sequence[tuple[int | None, int | None]] = ()
-    """From the first to before the second; None: without that limit. More than one if the words have several readings,
-    none if they name sessions, or an event of which no memory tells."""
+    """Each is a half-open range (from, until); None means unbounded. There are several if the words have several
+    readings, and none if they name sessions, or an event that no memory reports."""
     afterwards: int = 0
-    """How long after a range memories still count, less and less."""
+    """How long after a range memories still count, with a share that decreases."""
     sessions: Mapping[str, float] = field(default_factory=dict)
-    """By session, "" for events without one: how far it is meant, from 0 to 1."""
+    """By session, "" for events without one: the share, from 0 to 1, with which it is meant."""
     event: str | None = None
     """The id of the memory whose time the words name."""
 
     def holds(self, session: str, at: int) -> bool:
-        """Whether a memory is of this time."""
+        """Whether a memory belongs to this time."""
         return self.sessions.get(session, 0) > 0 or (
             not is_invented(moment_of(at)) and any(_share(at, *limits, 0) == 1.0 for limits in self.ranges)
         )
 
     def share(self, session: str, at: int) -> float:
-        """How far a memory is of this time: 1 within its range, less in the time `afterwards`, else 0."""
+        """The share of a memory: 1 within a range, decreasing in the time `afterwards`, else 0."""
         of_session = self.sessions.get(session, 0.0)
         if not self.ranges or is_invented(moment_of(at)):
             return of_session
         return max(of_session, *(_share(at, *limits, self.afterwards) for limits in self.ranges))
 
     def filters(self, wanted: Filter, *, afterwards: bool = True) -> Iterator[Filter]:
-        """The parts of the filter `wanted` that are of this time."""
+        """`wanted`, restricted to each part of this time."""
         for since, until in self.ranges:
             end = None if until is None else until + (self.afterwards if afterwards else 0)
             yield replace(
@@ -73,20 +74,20 @@ class TimeScope:
 
     spans: Sequence[TimeSpan] = ()
     prefers_newest: bool = False
-    """Whether the newest of what was found is meant: "recently", which has a span, and "when did I last …"."""
+    """Whether the newest of the hits is meant: "recently", which has a span, and "when did I last …"."""
     is_all: bool = False
-    """Whether the question asks for nothing but the memories of the times."""
+    """Whether the question asks only for the memories of the times."""
 
     def holds(self, session: str, at: int) -> bool:
-        """Whether a memory is of one of the times."""
+        """Whether a memory belongs to one of the times."""
         return any(span.holds(session, at) for span in self.spans)
 
     def share(self, session: str, at: int) -> float:
-        """How far a memory is of one of the times."""
+        """The highest share of a memory in one of the times."""
         return max((span.share(session, at) for span in self.spans), default=0.0)
 
     def filters(self, wanted: Filter) -> Iterator[Filter]:
-        """The parts of the filter `wanted` that are in the scope."""
+        """`wanted`, restricted to each part of the scope."""
         for span in self.spans:
             yield from span.filters(wanted)
 
@@ -96,8 +97,8 @@ def scope(
 ) -> TimeScope | None:
     """The scope of a question that names these times; None if it names none.
 
-    `now` is the time of the question; None if it is unknown. `events` has, by the words of events that are named, the
-    memories that tell of them.
+    `now` is the time of the question; None if it is unknown. `events` has the memories that report the named events, by
+    the words that name them.
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
     spans, recent, prefers_newest = list[TimeSpan](), list[TimeSpan](), False
@@ -108,7 +109,7 @@ def scope(
             (recent if is_newest else spans).append(span)
         prefers_newest |= bool(is_newest)
     if spans:
-        return TimeScope(spans)  # "recently, in March" was in March
+        return TimeScope(spans)  # "recently, in March" means March
     return TimeScope(recent, prefers_newest=True) if prefers_newest else None
 
 
@@ -117,7 +118,7 @@ def _of_time(one: RelatedTime, today: date | None, outline: Outline | None, even
 
 
 def _between(one: RelatedTime, last: RelatedTime, today: date | None, events: Mapping[str, Event]) -> TimeSpan:
-    """From one time to another, which is later: "20 December and 5 January" are of two years."""
+    """The span from one time to a later one: "20 December and 5 January" are in different years."""
     end = _of_time(last, today, None, events)
     for _, until in end.ranges[:1]:
         recurs = until is not None and bool(one.expressions) and one.expressions[0].recurs
@@ -143,7 +144,8 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
 
 
 def _of_event(one: RelatedTime, event: Event | None) -> TimeSpan:
-    """The time before or after a memory; that of its session, or its day, if the question asks what was meanwhile."""
+    """The span before or after a memory. If the question asks what happened meanwhile, the span of its session, or its
+    day."""
     if event is None or is_invented(event.at):
         return TimeSpan(one.words)
     at = micros(event.at)
@@ -154,7 +156,7 @@ def _of_event(one: RelatedTime, event: Event | None) -> TimeSpan:
 
 
 def _find_range(relation: Relation, since: int, until: int, *, includes: bool = False) -> tuple[int | None, int | None]:
-    """The range before, after, since or until another one. The words that report an event may also be after it."""
+    """The range that has this relation to another one. A memory of an event may also be later than the event."""
     match relation:
         case "since":
             return since, None
@@ -174,7 +176,8 @@ def _micros_of(days: Days) -> tuple[int, int]:
 
 
 def _sessions(outline: Outline, which: Conversation) -> dict[str, float]:
-    """The first session, or the newest ones. A space with one session has no first and last one."""
+    """The current session, the first one, or the newest ones. A single session is neither the first nor the last
+    one."""
     if which == "current":
         return {outline.newest: 1.0}
     if outline.previous is None:

@@ -6,20 +6,22 @@ They were tuned on public conversations and are not sensitive; `docs/benchmarks/
 from dataclasses import dataclass
 
 LATE_IDF_POWER = 1.5
-"""Exponent on idf: how much rare words of a query outweigh common ones in late interaction."""
+"""Exponent on idf: how much more rare words of a query count than common ones in late interaction."""
 
 AROUND = 2
-"""How many turns before and after are matched together with a memory in late interaction."""
+"""The number of turns before and after a memory that are matched together with it in late interaction."""
 
 LONG_TEXT_DISCOUNT = 0.1
 """Exponent on the number of passages of a memory, by which its scores are divided: the best of many passages is close
 to a query by chance, and a long text has many words."""
 
 LIST_HITS = 10
-"""How many hits of a question for a list are spread. Further down, the turns around answers help to find them."""
+"""The number of hits of a question for a list that are spread. Further down, the turns around answers help to find
+them."""
 
 LIST_DISCOUNTS = (0.4, 0.16, 0.064)
-"""The shares that each of these hits takes of what neighbours add to the turns at 1, 2 and 3 steps from it."""
+"""The shares that each of these hits subtracts from the score that neighbours add to the turns 1, 2 and 3 steps
+away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,13 @@ class RankingWeights:
     decay: float = 0.4
     """Factor for each further step away."""
     reach: int = 3
-    """How many turns before and after count."""
+    """The number of turns before and after that count."""
     floor: float = 0.3
     """Share of the best score below which a neighbour adds nothing: unrelated turns have neighbours too."""
     answer: float = 0.2
-    """Share of the score of a question that it follows."""
+    """Share of the score of the question that the memory follows."""
     question: float = 0.05
-    """Subtracted from questions if the query is one: they seldom contain the answer."""
+    """Subtracted from questions if the query is a question: they seldom contain the answer."""
     author: float = 0.3
     person: float = 0.3
     when: float = 0.2
@@ -57,9 +59,9 @@ class RankingWeights:
 WITH_LATE_INTERACTION = RankingWeights(keyword=0.24, semantic=0.5, late_interaction=0.8, around=0.4)
 WITHOUT_LATE_INTERACTION = RankingWeights(keyword=0.4, semantic=0.8)
 MULTILINGUAL = RankingWeights(keyword=0.6, semantic=0.3)
-"""For cosines of the second model. It tells texts of one language apart less well than their words do; where question
-and memory have no language in common, there are no words to outweigh it."""
+"""For cosines of the second model. It distinguishes texts of one language less well than their words do. If question
+and memory have no language in common, they share no words, and only the cosine counts."""
 BY_WORDS = RankingWeights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.15, when=0.1)
 
 REACH = max(weights.reach for weights in (WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, MULTILINGUAL, BY_WORDS))
-"""How many neighbours on each side are needed to rank a memory."""
+"""The number of neighbours on each side that ranking needs."""

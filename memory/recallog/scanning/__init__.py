@@ -1,1 +1,1 @@
-"""The scan of what a memory stores for given words: it proves that nothing of them is left."""
+"""The scan of everything that a memory stores for given words: it proves that nothing of them is left."""

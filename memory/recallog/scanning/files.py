@@ -1,4 +1,4 @@
-"""The scan of files, in a process of its own: to close a file is to lose the locks that SQLite has on it in a process.
+"""The scan of files, in a separate process: when a process closes a file, it loses the locks that SQLite has on it.
 
 `python -m recallog.scanning.files PLACE…` reads the markers as JSON, and writes the places that it has scanned.
 """
@@ -21,10 +21,10 @@ from recallog_schemas.views import ScannedPlace
 
 PLACES = TypeAdapter(list[ScannedPlace])
 _CHUNK_BYTES = 256 * 1024
-"""Most of the bytes of an engine are zeros in long runs, which are not searched."""
+"""The size of a read. Most bytes of an engine are zeros in long runs, which are not searched."""
 _SQLITE = b"SQLite format 3\0"
 _COMPRESSED = b"x"
-"""How a value begins that zlib has compressed, such as the entries in a snapshot."""
+"""The first byte of a value that zlib has compressed, such as the entries in a snapshot."""
 _WAIT_SECONDS = 5.0
 
 
@@ -48,18 +48,19 @@ def _files_in(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def chunks_of(path: Path, forms: Forms) -> Iterator[bytes]:
-    """The bytes of a file in chunks that overlap, so that no form is cut, without zeros at both ends."""
+    """The bytes of a file, without zeros at both ends, in chunks that overlap, so that forms are not cut."""
     kept, overlap = b"", max((len(form) for _, form in forms), default=1) - 1
     with path.open("rb") as file:
         while data := file.read(_CHUNK_BYTES):
             chunk = kept + data
             kept = chunk[len(chunk) - overlap :]
             if content := chunk.strip(b"\0"):
-                yield b"\0%b\0" % content  # in UTF-16 a letter may begin or end with one
+                yield b"\0%b\0" % content  # in UTF-16, a letter may begin or end with a zero
 
 
 def _rows_of(path: Path) -> Iterator[bytes]:
-    """The rows of a SQLite file; none of another file. A long row is in several pages, a text in none as a whole."""
+    """The rows of a SQLite file; empty for another file. A long row is stored in several pages, so no page has all of a
+    text."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
             return

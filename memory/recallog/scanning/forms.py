@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from recallog_schemas.views import MarkerFound, ScannedPlace
 
 Forms = Mapping[tuple[int, bytes], str]
-"""The names of the forms of markers, by the number of the marker from 1, and the bytes of the form."""
+"""The names of the forms of markers, by the number of the marker, from 1, and the bytes of the form."""
 
 _BASE64_CHARS_MIN = 5
-"""A shorter part of a text in base64 is found by chance in any large file with base64, such as a sealed ledger."""
+"""Shorter parts of a text in base64 occur by chance in any large file with base64, such as a sealed ledger."""
 _BASE64_FIRST = (0, 2, 3)
-"""The first character that depends on nothing else, by the number of bytes before the text in its group of three."""
+"""The first character that depends only on the text, by the number of bytes before the text in its group of three."""
 
 
 def search(place: str, pieces: Iterable[bytes], forms: Forms) -> ScannedPlace:
-    """Look for forms in the bytes of a place."""
+    """Search for forms in the bytes of a place."""
     counts: Counter[tuple[int, str]] = Counter()
     size_bytes = 0
     for piece in pieces:
@@ -41,7 +41,7 @@ def forms_of(markers: Sequence[str]) -> Forms:
 
 
 def _spellings(marker: str) -> dict[str, str]:
-    """The text as it is, normalised, and in other cases. Views have stems of words as digests alone."""
+    """The text unchanged, normalised, and in other cases. Views store stems of words only as digests."""
     folded = unicodedata.normalize("NFC", marker).casefold()
     found = {"": marker, "case-folded": folded, "lower case": marker.lower(), "upper case": marker.upper()}
     return found | {name: unicodedata.normalize(name, marker) for name in ("NFC", "NFD", "NFKC")}
@@ -57,7 +57,7 @@ def _encode_forms(text: str) -> Iterator[tuple[str, bytes]]:
         for encode in (b64encode, urlsafe_b64encode):
             for before, first in enumerate(_BASE64_FIRST):
                 encoded = encode(bytes(before) + data)
-                # The last character before a padding depends on what follows the text.
+                # The last character before a padding depends on the bytes after the text.
                 part = encoded.rstrip(b"=")[first : -1 if encoded.endswith(b"=") else None]
                 if len(part) >= _BASE64_CHARS_MIN:
                     yield "base64", part

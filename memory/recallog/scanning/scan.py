@@ -32,7 +32,7 @@ async def scan_points(components: Components, markers: Sequence[str]) -> ScanRep
 async def scan(
     components: Components, settings: "Settings | None", markers: Sequence[str], digests: Sequence[str]
 ) -> ScanReport:
-    """Scan everything but the points of the index.
+    """Scan everything except the points of the index.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -63,7 +63,7 @@ async def _records_of(ledger: Ledger) -> AsyncIterator[tuple[str, bytes]]:
 
 
 async def _scan_contents(where: str, contents: AsyncIterator[tuple[str, bytes]], forms: Forms) -> list[ScannedPlace]:
-    """The places in which something was found, and all others as one."""
+    """The places in which a form was found, and all other places as one."""
     found, rest_bytes = list[ScannedPlace](), 0
     async for place, data in contents:
         scanned = search(place, [data], forms)

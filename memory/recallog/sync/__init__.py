@@ -1,5 +1,5 @@
-"""The synchronous API: `Memory`, `Remote` and their facades for scripts, notebooks and threads, derived from those of
-`recallog`.
+"""The synchronous API: `Memory`, `Remote` and their facades for scripts, notebooks and threads, derived from the
+asynchronous ones of `recallog`.
 
 A type checker reads `__init__.pyi`, which `make generate` derives from the same classes.
 """

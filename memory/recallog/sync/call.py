@@ -13,17 +13,17 @@ from recallog_schemas.errors import StorageError
 
 CLOSED = "the memory is closed; open it again"
 _POLL_SECONDS = 0.05
-"""How often the event loop looks whether the caller that is to execute a callback still waits."""
+"""How often the event loop checks whether the caller that must execute a callback still waits."""
 
 _current: ContextVar["SyncCall | None"] = ContextVar("recallog_call", default=None)
-"""The call that the running task works for."""
+"""The call for which the running task works."""
 _executing: ContextVar[Sequence[object]] = ContextVar("recallog_executing", default=())
-"""The owners of the calls whose callbacks the thread executes."""
+"""The owners of the calls whose callbacks this thread executes."""
 
 
 @dataclass(eq=False, slots=True)
 class _Callback:
-    """A callback that the thread of the caller is to execute, and what came of it: a result, or an error."""
+    """A callback that the caller's thread must execute, and its outcome: a result, or an error."""
 
     function: Callable[..., Any]
     args: Sequence[Any]
@@ -36,7 +36,8 @@ class SyncCall:
     def __init__(
         self, owner: object, function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}
     ) -> None:
-        """`owner` is what executes calls one event loop at a time: while a callback of one is executed, all wait."""
+        """`owner` executes calls one event loop at a time. While a callback of one of its calls is executed, all of
+        them wait."""
         self._owner: object = owner
         self._function, self._args, self._kwargs = function, args, kwargs
         self._inbox: SimpleQueue[_Callback | None] = SimpleQueue()
@@ -47,7 +48,7 @@ class SyncCall:
     # In the event loop
 
     def start(self, ended: Callable[["SyncCall"], None]) -> None:
-        """Begin the task; `ended` is called with this call after it."""
+        """Begin the task. `ended` is called with this call when the task has ended."""
         _current.set(self)
         self._task = asyncio.get_running_loop().create_task(self._work(), name="recallog-call")
         self._task.add_done_callback(lambda _: ended(self))
@@ -63,7 +64,7 @@ class SyncCall:
             self._task.cancel()
 
     def execute_in_caller(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """What `function` returns, called in the thread of the caller. The event loop stands still meanwhile."""
+        """The result of `function`, called in the thread of the caller. The event loop is blocked meanwhile."""
         callback = _Callback(function, args)
         self._inbox.put(callback)
         while True:
@@ -87,14 +88,14 @@ class SyncCall:
         return self._is_waiting
 
     def release(self) -> None:
-        """End the waiting of the caller."""
+        """Make the caller stop waiting."""
         self._inbox.put(None)
 
     # In the thread of the caller
 
     def wait(self, seconds: float | None = None, *, execute: bool = True) -> bool:
-        """Wait until the task has ended, at most so many seconds; whether it has. Callbacks are executed meanwhile, or
-        refused without `execute`."""
+        """Wait until the task has ended, at most `seconds`. Returns whether it has ended. Callbacks are executed
+        meanwhile or, without `execute`, refused."""
         give_up = None if seconds is None else time.monotonic() + seconds
         while True:
             try:
@@ -120,15 +121,16 @@ class SyncCall:
             _executing.reset(token)
 
     def leave(self) -> None:
-        """Execute no callbacks from now on.
+        """Execute no further callbacks.
 
-        Tasks that the call has begun may refer to it as long as the memory is open: it refers to the owner no more.
+        Tasks that the call has begun may refer to it as long as the memory is open. Therefore it no longer refers to
+        the owner.
         """
         self._is_waiting = False
         self._owner = None
 
     def result(self) -> Any:
-        """What the function returned. Raises its error, and `StorageError` for a task that was cancelled."""
+        """The result of the function. Raises its error, and `StorageError` for a task that was cancelled."""
         if self._task is None or not self._task.done() or self._task.cancelled():
             raise StorageError(CLOSED)
         try:
@@ -143,9 +145,9 @@ def is_executing(owner: object) -> bool:
 
 
 def in_thread_of_caller(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """`callback`, as tasks call it: the thread executes it that waits for the call they work for.
+    """`callback` for calls by tasks: it is executed by the thread that waits for the call for which the task works.
 
-    Where nobody waits, as for the reactor in the background, it is called at once.
+    If no thread waits, as for the reactor in the background, it is called at once.
     """
 
     def run(*args: Any) -> Any:

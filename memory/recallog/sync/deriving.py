@@ -1,4 +1,4 @@
-"""Synchronous facades, derived from the asynchronous ones: the same methods, whose answers are returned."""
+"""Synchronous facades, derived from the asynchronous ones: they have the same methods, which return the answers."""
 
 import functools
 import inspect
@@ -15,18 +15,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULE = "recallog.sync"
 _PROGRESS = "progress"
-"""A callback that `Memory.open` takes, which does not declare an operation."""
+"""A callback of `Memory.open`, which is not declared as an operation."""
 
 
 class SyncFacade:
     """Base of synchronous facades. `class X(SyncFacade, of=Y)` has the public methods and attributes of the facade `Y`.
 
-    A coroutine function becomes a method that returns its result, an asynchronous iterator an iterator, and a further
-    facade a synchronous one. What the class and its bases define is not replaced.
+    A coroutine function becomes a method that returns its result, an asynchronous iterator becomes an iterator, and an
+    inner facade a synchronous one. Attributes that the class and its bases define are not replaced.
     """
 
     facades: ClassVar[Mapping[str, type["SyncFacade"]]] = {}
-    """The classes of its further facades, by the attribute that has them."""
+    """The classes of its inner facades, by the attribute that holds them."""
 
     _thread: LoopThread
     _facade: Facade
@@ -38,7 +38,7 @@ class SyncFacade:
         # mypy takes the `__hash__` of the instances of a class for that of the class.
         cls.facades = {name: synchronous(part) for name, part in of.facades.items()}  # type: ignore[arg-type]
         for name in public_names(of):
-            if not any(name in vars(base) for base in cls.__mro__):  # `type` has a `__call__` of its own
+            if not any(name in vars(base) for base in cls.__mro__):  # `type` has a `__call__` too
                 setattr(cls, name, cls._derive_member(of, name))
         if cls.__doc__ is None:
             cls.__doc__ = _without_await(inspect.cleandoc(of.__doc__ or ""))
@@ -57,7 +57,7 @@ class SyncFacade:
 
 @functools.cache
 def synchronous(of: type[Facade]) -> type[SyncFacade]:
-    """The synchronous class of a facade: one, also of a facade that local and remote memories share."""
+    """The synchronous class of a facade. A facade that local and remote memories share has one class."""
     return cast("type[SyncFacade]", type(of.__name__, (SyncFacade,), {"__module__": MODULE}, of=of))
 
 
@@ -78,7 +78,7 @@ def like(function: Callable[..., Any]) -> Callable[[Function], Function]:
 
 
 def with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, whose callbacks the thread of the caller executes."""
+    """`function` with callbacks that the thread of the caller executes."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters.items()
     names = [name for name, each in parameters if name == _PROGRESS or IN_PROCESS in _metadata(each)]
     if not names:
@@ -90,7 +90,7 @@ def with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError:
-            return function(*args, **kwargs)  # says what is wrong
+            return function(*args, **kwargs)  # raises an error that says what is wrong
         for name in names:
             if callable(given.arguments.get(name)):
                 given.arguments[name] = in_thread_of_caller(given.arguments[name])
@@ -136,6 +136,6 @@ def _part(name: str, part: type[SyncFacade], attribute: Any) -> Any:
 
 
 def _without_await(text: str) -> str:
-    """Documentation in the words of a program without an event loop."""
+    """Documentation with the wording for a program without an event loop."""
     text = re.sub(r"\(await (\w[\w.]*\([^()]*\))\)", r"\1", text)
     return text.replace("async with", "with").replace("await ", "")

@@ -1,4 +1,4 @@
-"""The thread of a synchronous memory: it runs the event loop that executes the calls of all other threads."""
+"""The thread of a synchronous memory. It runs the event loop that executes the calls of all other threads."""
 
 import asyncio
 import atexit
@@ -22,22 +22,23 @@ _END = object()
 
 
 class LoopThread:
-    """An event loop in a thread of its own, which the first call begins. Any number of threads may call at a time."""
+    """An event loop in a separate thread, which the first call starts. Any number of threads may call at the same
+    time."""
 
     def __init__(self, close: Callable[[], Awaitable[None]]) -> None:
-        """`close` ends what calls have opened; it is the last that is called."""
+        """`close` closes everything that calls have opened. It is the last call."""
         self._close = close
         self._running: _RunningLoop | None = None
         self._closed = False
-        # Reentrant: a garbage collection within it may end an iterator.
+        # Reentrant, since a garbage collection inside it may end an iterator.
         self._lock = threading.RLock()
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What `function` returns when the event loop calls it: of an awaitable the result, and instead of an
-        asynchronous iterator one for this thread.
+        """The result of `function`, called in the event loop. An awaitable is awaited, and an asynchronous iterator
+        becomes an iterator for this thread.
 
         A KeyboardInterrupt cancels the call. It is raised when the call has ended, or after
-        `limits.CANCELLED_CALL_SECONDS`. Raises `StorageError` if the memory is closed, and RuntimeError where the event
+        `limits.CANCELLED_CALL_SECONDS`. Raises `StorageError` if the memory is closed, and RuntimeError if the event
         loop waits for this thread.
         """
         call = SyncCall(self, function, args, kwargs)
@@ -55,10 +56,10 @@ class LoopThread:
         return self._iterate(answer) if isinstance(answer, AsyncIterator) else answer
 
     def close(self) -> None:
-        """Close the memory and end the thread; calls that are under way are cancelled. A second call does nothing, nor
-        does a call in a forked child.
+        """Close the memory and end the thread. Calls in progress are cancelled. A second call, and a call in a forked
+        child, have no effect.
 
-        Raises `StorageError` after `limits.SYNC_CLOSE_SECONDS`, if something under way does not end.
+        Raises `StorageError` after `limits.SYNC_CLOSE_SECONDS`, if a call in progress does not end.
         """
         call = SyncCall(self, self._close)
         with self._lock:
@@ -79,7 +80,7 @@ class LoopThread:
         call.result()
 
     def _submit(self, call: SyncCall, *, last: bool = False) -> "_RunningLoop":
-        """Have the event loop begin a call; `last`: accept no further ones."""
+        """Let the event loop begin a call. With `last`, no further calls are accepted."""
         if is_executing(self):
             raise RuntimeError(
                 "a callback cannot call the memory that has called it: the memory waits for it to return"
@@ -116,7 +117,7 @@ class _RunningLoop:
         self._calls: set[SyncCall] = set()
         self._background: set[asyncio.Future[None]] = set()
         self._end = self._loop.create_future()
-        """Done when the thread is to end."""
+        """Done when the thread must end."""
         self._stopped = False
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="recallog-memory", daemon=True)
@@ -125,11 +126,11 @@ class _RunningLoop:
 
     @property
     def is_of_this_process(self) -> bool:
-        """False in a forked child, which has no such thread."""
+        """False in a forked child, which does not have this thread."""
         return self._process == os.getpid()
 
     def submit(self, call: SyncCall) -> None:
-        """Begin a call. It has begun before a `stop` that follows."""
+        """Begin a call. It begins before a later `stop`."""
         if threading.get_ident() == self._thread.ident:
             raise RuntimeError(
                 "a call in the memory's own thread would wait for itself: reactors use the memory that `attach` is "
@@ -148,7 +149,8 @@ class _RunningLoop:
             self._soon(call.cancel)
 
     def begin(self, function: Callable[[], Awaitable[None]]) -> None:
-        """Call a coroutine function, and do not wait for its end. Also in this thread, and in a garbage collection."""
+        """Call a coroutine function without waiting for its end. It may be called in this thread, and in a garbage
+        collection."""
 
         def start() -> None:
             task = asyncio.ensure_future(function(), loop=self._loop)
@@ -159,7 +161,7 @@ class _RunningLoop:
             self._soon(start)
 
     def close_soon(self) -> None:
-        """Close the memory and stop, and do not wait for it."""
+        """Close the memory and stop, without waiting for the end."""
 
         async def work() -> None:
             try:
@@ -170,7 +172,7 @@ class _RunningLoop:
         self.begin(work)
 
     def stop(self) -> None:
-        """Cancel what is under way, and end the thread."""
+        """Cancel the calls in progress, and end the thread."""
 
         def end() -> None:
             if not self._end.done():
@@ -181,12 +183,12 @@ class _RunningLoop:
             self._loop.call_soon_threadsafe(end)
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread; whether it has ended."""
+        """Wait for the end of the thread. Returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def release(self) -> None:
-        """End the waiting of all callers, where the thread does not end."""
+        """Make all callers stop waiting, if the thread does not end."""
         for call in list(self._calls):
             call.release()
 
@@ -237,6 +239,6 @@ def _close_at_exit() -> None:
             _warn(running)
 
 
-# Functions of `atexit` run when no executor accepts work any more. The executors of the standard library are ended by
-# this private function too; what was registered last is called first.
+# Functions of `atexit` run when executors no longer accept work. The executors of the standard library are ended by
+# this private function too; the function that was registered last is called first.
 getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)

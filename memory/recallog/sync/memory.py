@@ -17,12 +17,12 @@ class Memory(OpenedFacade, of=asynchronous.Memory):
     ```
 
     It has the methods, facades and errors of `recallog.Memory`; each call returns its answer. Any number of processes
-    may open one folder, and any number of threads may use one memory, also where an event loop runs, as in a notebook.
+    may open one folder, and any number of threads may use one memory, even where an event loop runs, as in a notebook.
 
-    A thread of the memory's own executes the calls. Callbacks such as `progress` are executed by the thread that calls,
-    and cannot call the memory themselves. Reactors, reflectors and other objects that `open` takes are asynchronous;
-    the memory's thread executes them, so they must not block. Ctrl-C cancels a call, and the memory can be used
-    afterwards. In a forked child a memory that the parent has used cannot be used: open it again there.
+    A separate thread executes the calls. Callbacks such as `progress` are executed by the thread that calls, and cannot
+    call the memory themselves. Reactors, reflectors and other objects that `open` takes are asynchronous; the memory's
+    thread executes them, so they must not block. Ctrl-C cancels a call, and the memory can be used afterwards. In a
+    forked child a memory that the parent has used cannot be used: open it again there.
 
     `close`, or the end of `with`, closes it. A memory that is not closed gives a `ResourceWarning`; nothing is lost.
     """

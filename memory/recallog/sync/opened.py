@@ -1,4 +1,4 @@
-"""What synchronous memories have in common: a thread of their own, from the first call until they are closed."""
+"""The common part of synchronous memories: a separate thread, from the first call until they are closed."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class OpenedFacade(SyncFacade):
-    """Base of synchronous facades that are opened and closed, of asynchronous ones that are a context manager."""
+    """Base of synchronous facades that are opened and closed. Their asynchronous facades are context managers."""
 
     def _use(self, facade: Any) -> None:
         self._facade = self._context = facade
         self._thread = LoopThread(facade.close)
 
     def __enter__(self) -> Self:
-        """Begin what the memory does in the background, such as answering triggers."""
+        """Begin the background work of the memory, such as answering triggers."""
         self._thread.run(self._context.__aenter__)
         return self
 
@@ -28,9 +28,9 @@ class OpenedFacade(SyncFacade):
         self.close()
 
     def close(self) -> None:
-        """Close files and connections, and stop what runs in the background. Nothing is lost if it is never called.
+        """Close files and connections, and stop the background work. Nothing is lost if it is never called.
 
-        Calls of other threads that are under way are cancelled: they raise `StorageError`. Raises `StorageError` if
-        something under way does not end in time.
+        Calls of other threads in progress are cancelled: they raise `StorageError`. Raises `StorageError` if a call in
+        progress does not end in time.
         """
         self._thread.close()

@@ -8,7 +8,7 @@ from recallog.sync.opened import OpenedFacade
 
 
 class Remote(OpenedFacade, of=asynchronous.Remote):
-    """Event-sourced memory that a server has, for programs without an event loop: scripts, notebooks, threads.
+    """Event-sourced memory of a server, for programs without an event loop: scripts, notebooks, threads.
 
     ```python
     with Remote("http://127.0.0.1:8765", "rl_…") as memory:

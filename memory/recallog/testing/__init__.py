@@ -1,1 +1,1 @@
-"""Tests of a user's own adapters. The suites are in the package `recallog-testing`."""
+"""Tests of users' adapters. The suites are in the package `recallog-testing`."""

@@ -1,6 +1,6 @@
 """Contract suites: what each port promises, as test classes for pytest.
 
-A test class inherits a suite and says how to create what it tests:
+A test class inherits a suite and creates the adapter to test:
 
 ```python
 class TestPostgresLedger(UniqueIdsContract):

@@ -24,7 +24,7 @@ class DatabaseContract(ABC):
 
     @abstractmethod
     def make(self, folder: Path) -> Database:
-        """The database at `folder`: two calls, as in two processes, make objects that have the same contents."""
+        """The database at `folder`. Two calls, as in two processes, make objects with the same contents."""
 
     @pytest.fixture
     def database(self, tmp_path: Path) -> Iterator[Database]:

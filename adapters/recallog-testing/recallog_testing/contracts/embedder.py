@@ -45,7 +45,7 @@ class EmbedderContract(ABC):
     @classmethod
     @abstractmethod
     def make(cls) -> Embedder:
-        """An embedder: each call makes another one of the same model."""
+        """An embedder. Each call makes another one of the same model."""
 
     @pytest.fixture(scope="class")
     @classmethod

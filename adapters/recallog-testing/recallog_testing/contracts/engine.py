@@ -1,6 +1,6 @@
 """The contract of engines. An adapter's test class inherits the suite and implements `make`.
 
-The tests of a class share an engine, and most of them a collection, in which each uses a space of its own: points of
+The tests of a class share an engine, and most of them a collection, in which each uses a separate space: points of
 other spaces must not change a result.
 """
 
@@ -35,14 +35,14 @@ from recallog_testing.running import one_loop, run
 
 DIMENSION = 32
 NOON = 1_772_366_400_000_000
-"""Microseconds since 1970: as large as they are, no bound may be rounded."""
+"""Microseconds since 1970. Bounds of this size must not be rounded."""
 
 AGENTS = ["baker", "miller", "Zoë 🥖"]
 KINDS = ["agent.spoke", "agent.thought"]
 SESSIONS = ["", "one", "two"]
 TYPES = ["fact", "lesson"]
 TIERS = ["fast", "slow"]
-"""Points of events have neither."""
+"""The tiers of entries. Points of events do not have a tier."""
 
 _spaces = count(1)
 
@@ -165,7 +165,7 @@ class Case:
 
 
 def crowd(space: str, size: int, seed: int) -> list[Point]:
-    """Points that differ in every field: any condition of a filter is met by some and not by others."""
+    """Points that differ in every field, so that any condition of a filter is met by some of them and not by others."""
     chance = random.Random(seed)
 
     def weights() -> Sparse:
@@ -205,7 +205,7 @@ def some(names: Sequence[str]) -> st.SearchStrategy[list[str] | None]:
 
 @st.composite
 def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
-    """Filters with few conditions as often as with many, since many together match few points."""
+    """Filters with few conditions as often as with many, since many conditions match few points."""
     conditions = {
         "agents": some([*AGENTS, "nobody"]),
         "kinds": some([*KINDS, "nobody.does"]),
@@ -247,7 +247,7 @@ class EngineContract(ABC):
     """Collections, points, filters and scores."""
 
     error_max: ClassVar[float] = 1e-2
-    """Of a score by dense vectors, which are stored with 8 bits per number, and of their numbers."""
+    """The largest error of a score by dense vectors, which are stored with 8 bits per number, and of their numbers."""
 
     @classmethod
     @abstractmethod
@@ -267,20 +267,20 @@ class EngineContract(ABC):
     @pytest.fixture(scope="class")
     @classmethod
     def shared(cls, engine: Engine) -> str:
-        """A collection to which every test adds points of its own space."""
+        """A collection to which every test adds points of a separate space."""
         run(engine.create("shared", DIMENSION))
         return "shared"
 
     @pytest.fixture
     def collection(self, engine: Engine) -> Iterator[str]:
-        """A collection of the test's own."""
+        """A collection for one test."""
         run(engine.create("own", DIMENSION))
         yield "own"
         run(engine.drop("own"))
 
     @pytest.fixture
     def multilingual(self, engine: Engine) -> Iterator[str]:
-        """A collection with vectors of two models, and three points: with both, with each alone."""
+        """A collection with vectors of two models, and three points: one with both vectors, two with one of them."""
         run(engine.create("multilingual", DIMENSION, multilingual=True))
         both, english, other = (point("village", seed, id=str(UUID(int=seed))) for seed in (1, 2, 3))
         points = [

@@ -27,7 +27,7 @@ def read(ledger: Ledger, start: int = 0, until: int | None = None, space: str | 
 
 
 def append_all(ledger: Ledger, events: list[Event]) -> None:
-    """Append more events than one call takes."""
+    """Append more events than one call accepts."""
     for start in range(0, len(events), limits.APPEND_EVENTS_MAX):
         run(ledger.append(events[start : start + limits.APPEND_EVENTS_MAX]))
 
@@ -41,7 +41,7 @@ def events_in(ledger: Ledger, space: str | None = None) -> list[Event]:
 
 
 def times(ledger: Ledger, space: str | None = None) -> list[int]:
-    """When each record was first appended."""
+    """The time at which each record was first appended."""
     return [each for batch in read(ledger, space=space) for each in batch.appended or ()]
 
 

@@ -13,7 +13,7 @@ from recallog_testing.running import run
 
 
 class ModelContract(ABC):
-    """What a model folds and answers follows from the events alone."""
+    """The views and answers of a model depend only on the events."""
 
     @abstractmethod
     def model(self) -> Model:
@@ -24,7 +24,7 @@ class ModelContract(ABC):
         """Events with ids: at least one of each kind of the model. Projections can apply all of them."""
 
     def _in_memory(self, work: Callable[[Memory], Coroutine[Any, Any, None]]) -> None:
-        """Do something with a memory that has the events."""
+        """Call `work` with a memory that has the events."""
         model = self.model()
 
         async def with_events() -> None:

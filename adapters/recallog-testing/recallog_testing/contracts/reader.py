@@ -13,7 +13,7 @@ from recallog_service.formats.source import Source
 from recallog_testing.running import run
 
 _OTHERS = (b"\xff\xfe\x00", b"{", b"[]", b'{"unrelated": 1}\n', b"1\n2\n")
-"""Files that no format of records has."""
+"""Files that do not belong to any format of records."""
 
 
 class ReaderContract(ABC):
@@ -25,7 +25,7 @@ class ReaderContract(ABC):
 
     @abstractmethod
     def files(self) -> Mapping[str, bytes]:
-        """Files in the format by name, each with an event at least."""
+        """Files in the format by name, each with at least one event."""
 
     def _source(self, data: bytes) -> Source:
         return Source(data.splitlines(keepends=True))

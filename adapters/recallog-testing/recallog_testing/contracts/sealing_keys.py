@@ -22,7 +22,7 @@ def key_of(keys: SealingKeys, unit: Unit) -> SealingKey:
 class SealingKeysContract(ABC):
     @abstractmethod
     def make(self, folder: Path) -> SealingKeys:
-        """A store of keys in `folder`; one that is made again there has the same keys."""
+        """A store of keys in `folder`. If it is made there again, it has the same keys."""
 
     @pytest.fixture
     def keys(self, tmp_path: Path) -> Iterator[SealingKeys]:

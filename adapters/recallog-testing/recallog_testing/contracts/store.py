@@ -42,7 +42,7 @@ def commit(store: Store, generation: Generation, expected: int, new: int, change
 
 
 def build(store: Store, generation: Generation, offset: int = -1, changes: Changes | None = None) -> None:
-    """Make `generation` the building one and bring it to `offset`."""
+    """Make `generation` the one that is being built, and advance it to `offset`."""
     assert run(store.create(generation, run(store.pointer(generation.partition)).active)).building == generation
     if offset >= 0:
         assert commit(store, generation, -1, offset, changes) is Outcome.APPLIED

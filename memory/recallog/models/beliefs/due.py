@@ -19,14 +19,14 @@ Item = TypeVar("Item")
 
 KIND = REFLECTION
 _DUE_ROWS_FIRST = 10
-"""Rows of `due.count` that the first call reads. Small, since they are not used if no agent is due."""
+"""Rows of `due.count` that the first call reads. It is small, since the rows are not used if no agent is due."""
 
 
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
     """The due reflections of some spaces, or of all of a partition, by space and agent.
 
-    Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
-    that are not due cost nothing, unless they are read together with others.
+    Reads one row for each space in which agents reflect, and one row and two totals for each agent that is due. Rows of
+    agents that are not due are read only if a page contains them too.
     """
     due = await _due_anywhere(reading) if spaces is None else await _due_in(reading, spaces)
     for agents in _parts(due):
@@ -35,7 +35,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
 
 
 async def _due_anywhere(reading: ReadSession) -> list[tuple[str, str]]:
-    """The agents of a partition that fall due with the present number of shared events: space and name of each.
+    """The agents of a partition that are due at the present number of shared events: space and name of each.
 
     The spaces are read together, in a few calls: one call for each of them would cost more than its rows.
     """
@@ -49,7 +49,7 @@ async def _due_anywhere(reading: ReadSession) -> list[tuple[str, str]]:
 
 
 async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str, str]]:
-    """As `_due_anywhere`, for some spaces: it reads only their rows, in one call for each space that reflects."""
+    """Like `_due_anywhere`, for some spaces: reads only their rows, in one call for each space that reflects."""
     found = set[tuple[str, str]]()
     for space, beyond in (await _beyond(reading, spaces)).items():
         async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
@@ -61,7 +61,7 @@ async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str
 
 
 async def _beyond(reading: ReadSession, spaces: Sequence[str]) -> dict[str, str]:
-    """By space in which agents reflect: the first owner of `due.count` whose agents are not due."""
+    """By space in which agents reflect: the first owner of `due.count` whose agents are not due yet."""
     found: dict[str, str] = {}
     for part in _parts(spaces):
         snapshot = await reading.snapshot(
@@ -77,7 +77,7 @@ async def _beyond(reading: ReadSession, spaces: Sequence[str]) -> dict[str, str]
 
 
 async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
-    """The pending triggers of some agents (space and name), from one read: the scan may have returned older rows."""
+    """The pending triggers of some agents (space and name), from one read. The scan may have returned outdated rows."""
     snapshot = await reading.snapshot(
         [RowKey(reflection.AGENTS.name, *row_key) for row_key in agents],
         [log for row_key in agents for log in episodic.logs(*row_key, 0)],
@@ -100,7 +100,7 @@ async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -
 
 
 async def since(reading: AgentReading) -> Position | None:
-    """The record that made a reflection due; None if the views have dropped it."""
+    """The position of the record that made a reflection due; None if the views have dropped it."""
     return (await queries.reflection_of(reading)).since
 
 
@@ -118,7 +118,7 @@ async def find_unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
     def is_young(item: StoredRow) -> bool:
         return item.space not in spaces
 
-    # All spaces together, in a few calls: one call for each of them would cost more than its rows.
+    # All spaces are read together, in a few calls: one call for each of them would cost more than its rows.
     agents = reading.scan(reflection.AGENTS.name, ends_space=is_young)
     reflecting = {(item.space, item.owner) async for item, _ in agents if reflection.AGENTS.decode(item.data).reflects}
     turns = {
@@ -135,6 +135,6 @@ async def find_unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """`items` in parts of at most `limits.SCAN_ITEMS`, the size of one read."""
+    """Splits `items` into parts of at most `limits.SCAN_ITEMS`, the size of one read."""
     for start in range(0, len(items), limits.SCAN_ITEMS):
         yield items[start : start + limits.SCAN_ITEMS]

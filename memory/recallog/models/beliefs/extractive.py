@@ -15,12 +15,14 @@ from recallog_schemas.shortening import cut
 
 QUOTES_MAX = 3
 QUOTE_CHARS_MAX = 200
-"""Three in four turns of people who chat are shorter (LoCoMo). Of 120, 160, 200 and 240 characters, the quotes of these
-show the evidence of the most questions beyond as many tokens of the newest turns (`recallog eval memory`)."""
+"""Three in four turns of people who chat are shorter (LoCoMo). Among 120, 160, 200 and 240 characters, this length
+shows the evidence of the most questions beyond what the same number of tokens of the newest turns shows (`recallog eval
+memory`)."""
 
 
 class Extractive(Reflector):
-    """Quotes the `QUOTES_MAX` most important events, oldest first; of equally important ones those that say most."""
+    """Quotes the `QUOTES_MAX` most important events, oldest first. Of equally important events, the ones that say most
+    are quoted."""
 
     immediate: ClassVar[bool] = True
 
@@ -34,7 +36,7 @@ class Extractive(Reflector):
             chosen = request.evidence[-QUOTES_MAX:]
             belief = f"Nothing of the {things} I know can be put into words."
         quoted = Counter(evidence.agent for evidence in chosen if evidence.agent != request.agent)
-        about = tuple(agent for agent, _ in quoted.most_common())  # of equally many, the first one quoted
+        about = tuple(agent for agent, _ in quoted.most_common())  # of equally frequent agents, the one quoted first
         return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen), about)
 
     async def close(self) -> None:
@@ -44,7 +46,7 @@ class Extractive(Reflector):
 def _most_important(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
     """Up to `QUOTES_MAX` events with different quotes, oldest first. Events without words are left out."""
     worded = [event for event in evidence if _quote(event)]
-    # A quote of an earlier belief adds nothing new, so beliefs are quoted only if there is nothing else.
+    # A quote of an earlier belief adds nothing new, so beliefs are quoted only if there are no other events.
     seen = [event for event in worded if event.kind != "agent.reflected"] or worded
     chosen = choose_telling([Quotable(_quote(event), event.importance) for event in seen], QUOTES_MAX)
     return [seen[number] for number in chosen]

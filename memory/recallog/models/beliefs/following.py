@@ -1,4 +1,4 @@
-"""The life of one space in ledger order: entries, the reflections that fall due, and the events that answer them."""
+"""One space in ledger order: its records, the reflections that fall due, and the events that answer them."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
@@ -18,7 +18,8 @@ from recallog_streams.ledgers.ledger import Batch
 
 EVENTS_REFOLDED_MAX = 50_000
 """How many events one step folds again for reflections that were answered before the step saw them due. On a machine
-with two cores that takes about two seconds. Beyond it, such a reflection is reported without its counts."""
+with two cores, this takes about two seconds. If more events would be needed, the reflection is reported without its
+counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class ReflectionAnswered:
 
 
 class SpaceFollower:
-    """What happens in a space, in ledger order, from `begin` on. Every trigger is reported as due at most once."""
+    """The records and reflections of a space, in ledger order, from `begin` on. Every trigger is reported as due at
+    most once."""
 
     def __init__(self, memory: Memory, space: str, begin: Position) -> None:
         self._memory = memory
@@ -57,8 +59,9 @@ class SpaceFollower:
         self._started = False
 
     async def step(self) -> AsyncIterator[LedgerEntry | ReflectionDue | ReflectionAnswered]:
-        """What was appended since the last step. The first step also reports what was due before `begin`."""
-        # A reflection that falls due behind this end is reported by the next step, together with its records.
+        """The records that were appended since the last step. The first step also reports reflections that were due
+        before `begin`."""
+        # A reflection that falls due after this end is reported by the next step, together with its records.
         ledger_end = (await self._memory.admin.ledger_ends())[self._begin.partition]
         end = Position(self._begin.partition, max(self._begin.offset, ledger_end))
         if not self._started or await self._has_records(end):
@@ -95,18 +98,19 @@ class _Reflections:
         self._space = space
         self._unreported: list[ReflectionDue] = []
         self._reported: dict[str, int] = {}
-        """By agent the ordinal of the newest trigger that was reported."""
+        """By agent: the ordinal of the newest trigger that was reported."""
         self._unanswered: dict[str, ReflectionDue] = {}
-        """By agent the reflection that was reported and is not answered."""
+        """By agent: the reflection that was reported and is not answered."""
 
     async def update(self, begin: Position) -> None:
-        """Find what has fallen due up to now. `begin` is the first record that is not reported yet."""
+        """Find the reflections that have fallen due up to now. `begin` is the first record that is not reported yet."""
         for pending in await self._memory.pending(self._space):
             if pending.kind == REFLECTION and self._is_new(pending.agent, pending.trigger):
                 view = await self._memory.reflection(self._space, pending.agent)
                 if view.trigger == pending.trigger:
                     self._unreported.append(await self._due(view))
-        # Read after the pending ones: whatever was due before and is not pending has its answer among these.
+        # The answers are read after the pending reflections, so every reflection that was due before and is not pending
+        # has its answer among them.
         await self._add_answered_meanwhile(await self._answers(begin))
         self._unreported.sort(key=lambda due: due.after)
 
@@ -136,7 +140,7 @@ class _Reflections:
                 self._unreported.append(ReflectionDue(self._space, entry.agent, trigger.id, before.offset))
 
     async def _answers_to_unknown(self, answers: Sequence[LedgerEntry]) -> list[tuple[LedgerEntry, Trigger | None]]:
-        """The answers whose trigger may be unknown here, each with the trigger that it names."""
+        """The answers whose trigger may not be known here, each with the trigger that it names."""
         known, found = set(self._unanswered), []
         for entry in answers:
             trigger = triggers.named_by(entry.event) if entry.event is not None else None
@@ -144,7 +148,7 @@ class _Reflections:
                 known.discard(entry.agent)
             elif entry.position.offset > 0 and (trigger is None or self._is_new(entry.agent, trigger.id)):
                 found.append((entry, trigger))
-        # An agent without a threshold has no triggers: its reflections answer nothing.
+        # An agent without a threshold has no triggers, so its reflections do not answer one.
         unprompted = {entry.agent for entry, trigger in found if trigger is None}
         unprompted = {
             agent for agent in unprompted if (await self._memory.reflection(self._space, agent)).threshold is None
@@ -166,8 +170,8 @@ class _Reflections:
             view.agent,
             view.trigger,
             after=since,
-            # The count at the time it fell due: the view counts later events too. If the view does not show all of
-            # these, the count was at least the threshold.
+            # The count when the reflection fell due; the view also counts later events. If the view does not show all
+            # of them, the count was at least the threshold.
             events=view.events - newer if newer < len(view.on) else view.threshold,
             threshold=view.threshold,
             since=view.since,
@@ -184,7 +188,7 @@ class _Reflections:
         return None
 
     def take_due(self, offset: int) -> list[ReflectionDue]:
-        """The reflections that were due after the record at `offset`; from now on they count as reported."""
+        """The reflections that were due after the record at `offset`. They count as reported from now on."""
         taken = [due for due in self._unreported if due.after <= offset]
         self._unreported = [due for due in self._unreported if due.after > offset]
         for due in taken:
@@ -193,11 +197,11 @@ class _Reflections:
         return taken
 
     def take_answered(self, entry: LedgerEntry) -> ReflectionAnswered | None:
-        """The reported reflection that `entry` answers, if any; from now on it counts as answered."""
+        """The reported reflection that `entry` answers, if any. It counts as answered from now on."""
         event = entry.event
         if event is None or event.kind not in ANSWERS or event.agent not in self._unanswered:
             return None
-        # A reflection that names no trigger is an answer too. One that names an older trigger is not.
+        # A reflection that does not name a trigger is an answer too. One that names an older trigger is not.
         named = triggers.named_by(event)
         if named is not None and named.ordinal < _ordinal(self._unanswered[event.agent].trigger):
             return None

@@ -1,4 +1,4 @@
-"""The graph of beliefs: how the beliefs that an agent may see relate to each other, computed when it is asked for.
+"""The graph of beliefs: how the beliefs that an agent may see relate to each other. It is computed on request.
 
 Every step uses only beliefs that the agent may see. So neither an edge, nor its absence, nor a number reveals others.
 """
@@ -52,7 +52,8 @@ async def list_contradictions(reading: AgentReading, about: str | None) -> Contr
 
 
 def normal_form(subject: str) -> str:
-    """Equal for texts that are one subject: case, white space and the spelling of characters do not count."""
+    """A form that is equal for texts that name one subject: case, white space and the spelling of characters do not
+    count."""
     return " ".join(unicodedata.normalize("NFC", subject).casefold().split())
 
 
@@ -95,7 +96,8 @@ async def _read_graph(reading: AgentReading, about: str | None) -> BeliefGraph:
 
 
 def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBelief]:
-    """The beliefs that the logs retain completely, oldest first. One that a log has dropped may supersede another.
+    """The beliefs that the logs retain completely, oldest first. Older ones are left out, because a belief that a log
+    has dropped may supersede another one.
 
     One that comes from a source from which the space makes no beliefs is left out, as in `queries.find_beliefs`. A log
     with no belief that the space allows now may be incomplete; the settings may have changed since.
@@ -128,8 +130,8 @@ def _decode_beliefs(snapshot: Snapshot, space: str, agent: str) -> list[LinkedBe
 
 
 def _group_by_subject(seen: Sequence[LinkedBelief]) -> Mapping[str, tuple[str, list[LinkedBelief]]]:
-    """By normal form of a subject: its name in the newest belief on it, and the beliefs, oldest first. The subject of
-    the newest belief comes first."""
+    """By normal form of a subject: its name in the newest belief on it, and its beliefs, oldest first. The first
+    subject is that of the newest belief."""
     names: dict[str, str] = {}
     on: defaultdict[str, list[LinkedBelief]] = defaultdict(list)
     for each in reversed(seen):
@@ -160,7 +162,8 @@ def _find_superseding(seen: Sequence[LinkedBelief]) -> Mapping[str, LinkedBelief
 async def _find_lost(
     reading: AgentReading, seen: Sequence[LinkedBelief], shown: Iterable[str], by: Mapping[str, LinkedBelief]
 ) -> Mapping[str, tuple[LostGround, ...]]:
-    """By id: the grounds that a belief has lost. What a lost ground was a ground of is unfounded too."""
+    """By id: the grounds that a belief has lost. If a belief has lost a ground, beliefs that are based on it are
+    unfounded too."""
     needed = set(shown)
     for each in reversed(seen):
         if each.event.id in needed:
@@ -199,7 +202,8 @@ def _link(linked: Mapping[str, Sequence[LinkedBelief]], by: Mapping[str, LinkedB
 
 
 def _relate(earlier: LinkedBelief, later: LinkedBelief, by: Mapping[str, LinkedBelief]) -> BeliefRelation | None:
-    """How `later` relates to `earlier`, on a common subject. A superseded belief has no other edges than that."""
+    """How `later` relates to `earlier` on a common subject. A superseded belief has only the edge from the belief that
+    supersedes it."""
     is_own = earlier.event.agent == later.event.agent
     if is_own and later.event.payload.get("supersedes") == earlier.event.id:
         return "supersedes"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Beliefs(FacadePart):
-    """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`.
+    """The beliefs of agents, and which beliefs support or contradict each other: `memory.beliefs`.
 
     `memory.beliefs(space, agent)` returns the beliefs of an agent. A belief with subjects (`about` of
     `agent.reflected`) is linked with others on the same subjects.

@@ -1,4 +1,4 @@
-"""Queries about reflections: which are due, since when and on what, and what agents have come to believe."""
+"""Queries about reflections (which are due, since when and on which events) and about the beliefs of agents."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -33,7 +33,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
 def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
     """How many of the newest events `view` needs to determine since when a reflection is due, and on which events.
 
-    If the event that made it due is older than the `log_events` events that the logs retain, it is not searched for.
+    An event that made it due is not searched for if it is older than the `log_events` events that the logs retain.
     """
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     own_and_shared = totals(snapshot, space, agent)
@@ -48,7 +48,7 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
 
 
 async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
-    """Whether a reflection of `agent` is due, since when, and on which events."""
+    """Whether a reflection of the agent is due, since when, and on which events."""
     space, agent = reading.space, reading.agent
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     own_and_shared = totals(snapshot, space, agent)
@@ -71,8 +71,8 @@ async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
 
 
 def _find_evidence(snapshot: Snapshot, space: str, counted: Sequence[RememberedEvent]) -> tuple[Counted, ...]:
-    """The newest `beliefs_limits.REFLECTION_EVENTS` events that the space makes beliefs from, oldest first, among the
-    newest `beliefs_limits.EVIDENCE_SCANNED`."""
+    """The events that the space makes beliefs from, oldest first: the newest `beliefs_limits.REFLECTION_EVENTS` among
+    the newest `beliefs_limits.EVIDENCE_SCANNED`."""
     found: list[Counted] = []
     sources = SourceClasses(snapshot.row(settings.SPACES, space))
     for memory in reversed(counted[-beliefs_limits.EVIDENCE_SCANNED :]):
@@ -93,7 +93,7 @@ def _find_evidence(snapshot: Snapshot, space: str, counted: Sequence[RememberedE
 
 
 async def reflection_of(reading: AgentReading) -> ReflectionView:
-    """Whether a reflection of `agent` is due, if the logs retain `log_events` events."""
+    """Whether a reflection of the agent is due, if the logs retain `log_events` events."""
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     newest = beliefs_limits.REFLECTION_EVENTS
     while True:
@@ -105,7 +105,7 @@ async def reflection_of(reading: AgentReading) -> ReflectionView:
 
 
 def belief_logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
-    """The logs of the reflections of `agent`, and how many of their newest entries to read."""
+    """The logs of the reflections of `agent`, each with the number of newest entries to read."""
     return [(LogName(log.name, space, agent), newest) for log in (beliefs.BELIEFS, beliefs.UNTRUSTED)]
 
 
@@ -126,7 +126,7 @@ def find_beliefs(
 ) -> list[Belief]:
     """The newest reflections of `agent` in `snapshot`, oldest first; with a `reader`, only those that it may see.
 
-    One that comes from a source from which the space makes no beliefs, such as an imported one, is not a belief.
+    A reflection from a source from which the space does not make beliefs, such as an imported one, is not a belief.
     """
     found, sources = [], SourceClasses(snapshot.row(settings.SPACES, space))
     for entry in read_logs(snapshot, space, agent):
@@ -156,19 +156,20 @@ async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
 
 
 def totals(snapshot: Snapshot, space: str, agent: str) -> tuple[int, int]:
-    """How many entries the agent's own log and the space's have ever had."""
+    """The number of entries that were ever in the agent's own log, and in the log of the space."""
     return snapshot.tail(episodic.OWN, space, agent).total, snapshot.tail(episodic.SHARED, space).total
 
 
 def _back(row: Agent, own: int, shared: int) -> int | None:
-    """How many counted events follow the one that made the reflection due; None if no event did."""
+    """The number of counted events after the event that made the reflection due; None if no event did."""
     if row.crossing is None or not row.is_due(own, shared):
         return None
     return row.count(own, shared) - row.crossing
 
 
 def _count_memories(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
-    """The events that count: those since the last answer, without the agent's own reflections that answer nothing."""
+    """The events that count: those since the last answer, without the agent's own reflections that do not answer a
+    trigger."""
     since = [memory for memory in memories if memory.offset > row.answered]
     if not row.passed:
         return since

@@ -51,7 +51,7 @@ class ReflectionReactor(Reactor):
         return [due.answer(answer.belief, answer.based_on, session=session, about=answer.about, stance=answer.stance)]
 
     async def _request(self, due: ReflectionView, read: set[int]) -> ReflectionRequest:
-        """The request to the reflector; `read` receives the offsets of its events."""
+        """The request to the reflector. The offsets of its events are added to `read`."""
         settings: AgentSettingsView = await self._access.memory.agent_settings(due.space, due.agent)
         held: BeliefsView = await self._access.memory.beliefs(due.space, due.agent)
         beliefs = held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]
@@ -81,7 +81,7 @@ class ReflectionReactor(Reactor):
 
 
 def _is_own(shown: Counted) -> bool:
-    """Whether an event says something in its author's own words, or has no text at all."""
+    """Whether an event contains its author's own words, or has no text at all."""
     return not shown.text or bool(own_words(shown.text))
 
 

@@ -1,6 +1,6 @@
-"""The reflector port: from what an agent has seen since its last reflection to one belief.
+"""The reflector port: makes one belief from what an agent has seen since its last reflection.
 
-A reflector may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+A reflector may be a remote model, so its answers are not trusted. It is called only through `ask`, which returns only
 answers that have passed `check_answer`.
 """
 
@@ -30,7 +30,7 @@ class Evidence:
     importance: float
     """From 0 to 1."""
     date: str | None = None
-    """The date when it happened, `YYYY-MM-DD`, where the lines of the agent's events carry dates; else None."""
+    """The date when it happened, `YYYY-MM-DD`, if the lines of the agent's events show dates; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ReflectionAnswer:
 
 
 class Reflector(ABC):
-    """Makes beliefs. Implement it for a model or a rule of your own; `ask` calls it."""
+    """Makes beliefs. Implement it for a model or a custom rule; `ask` calls it."""
 
     immediate: ClassVar[bool] = False
     """Whether it answers at once, without a model or a server: agents are then answered one after another."""
@@ -99,7 +99,7 @@ def check_answer(answer: ReflectionAnswer, request: ReflectionRequest) -> Reflec
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
     "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ModelFailed` if either is
-    empty after that. Of the subjects the first `limits.SUBJECTS_MAX` that have words are kept, shortened if necessary.
+    then empty. The first `limits.SUBJECTS_MAX` subjects that have words are kept, shortened if necessary.
     """
     belief = cut(one_line(answer.belief), beliefs_limits.BELIEF_CHARS_MAX)
     if not belief:

@@ -35,7 +35,7 @@ _WHY = {
 async def record(
     access: MemoryAccess, space: str, agent: str, given: Mapping[str, Any], event_id: str | None
 ) -> ConsensusView:
-    """Publish a consensus. Raises `Refused` if it may not supersede the one that it names; nothing has changed then."""
+    """Publish a consensus. Raises `Refused` if it may not supersede the one that it names; nothing is changed then."""
     event = _event(space, agent, consensus.RECORDED, given, event_id)
     superseded = event.payload.get("supersedes")
     if superseded is not None and not await _rows(access, space, event.id):
@@ -47,7 +47,7 @@ async def record(
 async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: str) -> ConsensusView:
     """Let a consensus supersede another one, and return the superseded one. If it already does, nothing is written.
 
-    Raises `Refused`; nothing has changed then.
+    Raises `Refused`; nothing is changed then.
     """
     rows = await _rows(access, space, id_, by)
     if id_ in rows and rows[id_].superseded_by == by and not _unseen(agent, rows, id_, by):
@@ -64,7 +64,7 @@ async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: 
 async def dissent(
     access: MemoryAccess, space: str, agent: str, given: Mapping[str, Any], event_id: str | None
 ) -> DissentView:
-    """Publish a dissent. Raises `Refused` if the agent sees no such consensus; nothing has changed then."""
+    """Publish a dissent. Raises `Refused` if the agent does not see such a consensus; nothing is changed then."""
     named = given.get("consensus")
     if named is None and given.get("topic") is None:
         message = "consensus_id: give the id of a consensus, or a topic"
@@ -96,7 +96,7 @@ async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, Con
 
 
 async def _check(access: MemoryAccess, event: Event, id_: str, by: str) -> None:
-    """Raise `Refused` if the views would not let one consensus supersede the other now."""
+    """Raise `Refused` if the views would not accept that one consensus supersedes the other now."""
     (reasons,) = await JUDGE.foresee(access, [event])
     if reasons:
         raise await _make_refusal(access, event, id_, by, reasons[""])
@@ -111,7 +111,7 @@ async def _make_refusal(access: MemoryAccess, event: Event, id_: str, by: str, r
 
 
 def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:
-    """The given ids that name no consensus which the agent sees."""
+    """The ids among the given ones that do not name a consensus which the agent sees."""
     seen = {id_ for id_, row in rows.items() if consensus.may_read(agent, row.readers)}
     return ", ".join(id_ for id_ in dict.fromkeys(ids) if id_ not in seen)
 

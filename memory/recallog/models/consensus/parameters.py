@@ -59,7 +59,7 @@ MinConfidence = Annotated[float, Field(ge=0, le=1, description="Minimum confiden
 
 
 class _DebateOptions(TypedDict, total=False):
-    """How the event of a debate is recorded."""
+    """The options of the event of a debate."""
 
     audience: Annotated[
         Sequence[str] | None,
@@ -73,7 +73,7 @@ class _DebateOptions(TypedDict, total=False):
 
 
 class ConsensusOptions(_DebateOptions, total=False):
-    """What a consensus says besides its conclusion."""
+    """The properties of a consensus besides its conclusion."""
 
     dissenting: Annotated[
         Sequence[str] | None,
@@ -107,7 +107,7 @@ class ConsensusOptions(_DebateOptions, total=False):
 
 
 class DissentOptions(_DebateOptions, total=False):
-    """What a dissent says besides the objection."""
+    """The properties of a dissent besides the objection."""
 
     consensus_id: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Consensus: the ones on similar topics, the dissents on a topic, and one by its id, as an agent may see them."""
+"""Consensus: those on similar topics, the dissents on a topic, and one by its id, as an agent may see them."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,24 +25,24 @@ from recallog_schemas.models.consensus.views import (
 )
 
 SIMILAR_BEYOND = 0.1
-"""Topics up to this similarity are not similar (memory model, section 1.2)."""
+"""Topics with at most this similarity are not similar (memory model, section 1.2)."""
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _HASH = re.compile("[0-9a-f]{16}")
 
 _Keyed = tuple[str, Mention]
-"""A mention with its key, which sorts like the offset of the consensus."""
+"""A mention and its key. Keys sort like the offsets of their consensuses."""
 
 
 def hash_of(topic: str) -> str:
-    """The hash of a topic, which may be given as its hash."""
+    """The hash of a topic. The topic may also be given as its hash."""
     return topic if _HASH.fullmatch(topic) else view.topic_hash(topic)
 
 
 async def find_similar(reading: AgentReading, topic: str, limit: int, min_confidence: float) -> ConsensusFound:
     """The consensuses that `agent` may see whose topics are most similar.
 
-    All consensuses on an equal topic are considered; of others, the newest `limits.CONSENSUS_COMPARED` for each word.
+    All consensuses on an equal topic are considered, and the newest `limits.CONSENSUS_COMPARED` for each word.
     """
 
     space, agent = reading.space, reading.agent
@@ -95,9 +95,9 @@ async def page(reading: AgentReading, limit: int, cursor: str | None) -> Consens
 
 
 async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, limit: int) -> DissentsView:
-    """The dissents on a topic that `agent` may see, the one with the highest confidence first.
+    """The dissents on a topic that the agent may see, the highest confidence first.
 
-    One that only names a consensus is shown to those who may see that consensus.
+    A dissent that only names a consensus is shown to agents that may see that consensus.
     """
 
     space, agent = reading.space, reading.agent
@@ -120,7 +120,7 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
         found: list[tuple[str, DissentRow]] = []
         for owner in owners:
             found += await _rows(session, _Scan(view.DISSENTS, owner, newest_first=False), is_shown, limit)
-        by_key = dict(found)  # one that precedes the consensus that it names may be listed under the topic too
+        by_key = dict(found)  # a dissent that precedes the consensus that it names may be listed under the topic too
         best = [by_key[key] for key in sorted(by_key)[:limit]]
         named = await rows_of(session, space, {row.consensus for row in best if row.consensus is not None})
         seen = {id_ for id_, row in named.items() if view.may_read(agent, row.readers)}
@@ -136,7 +136,7 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
 
 
 async def dissent(reading: AgentReading, event: Event, position: Position) -> DissentView:
-    """The dissent at `position`, which `agent` published with the content of `event`."""
+    """The dissent at `position`, which the agent published with the content of `event`."""
     space, named, topic = event.space, event.payload.get("consensus"), event.payload.get("topic")
     about = {} if named is None else await rows_of(reading, space, [named])
     owners = [row.topic_hash for row in about.values()] + [view.named_owner(id_) for id_ in about]
@@ -195,8 +195,8 @@ def _dissent_view(
 
 
 def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
-    """The consensus that a dissent by topic is about: the last one on its topic before it in the ledger,
-    or else the first one after it."""
+    """The consensus that a dissent by topic is about: the last one on its topic before it in the ledger, or else the
+    first one after it."""
     before = [mention.id for key, mention in on_topic if key < view.key_of(offset)]
     if before:
         return before[-1]
@@ -206,8 +206,8 @@ def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
 async def _make_views(
     session: ReadSession, space: str, agent: str, rows: Mapping[str, ConsensusRow]
 ) -> dict[str, ConsensusView]:
-    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Readers of
-    a consensus also see its successor."""
+    """The views of consensuses that `agent` may see. Each names the superseded ones that `agent` may see. Readers of a
+    consensus also see its successor."""
     linked = {id_ for row in rows.values() for id_ in row.supersedes}
     others = await rows_of(session, space, sorted(linked))
     seen = {id_ for id_, row in others.items() if view.may_read(agent, row.readers)}
@@ -253,19 +253,19 @@ async def _on_topic(session: AgentReading, hashed: str) -> Sequence[_Keyed]:
 
 @dataclass(frozen=True, slots=True)
 class _Scan(Generic[Row]):
-    """Which rows are read, in which order."""
+    """The rows to read, and their order."""
 
     table: Table[Row]
     owner: str
     newest_first: bool = True
     after: str | None = None
-    """The key after which they begin."""
+    """The key after which the scan begins."""
 
 
 async def _rows(
     session: AgentReading, scan: _Scan[Row], wanted: Callable[[Row], bool], limit: int | None
 ) -> list[tuple[str, Row]]:
-    """The first `limit` rows that are wanted, each with its key; all of them if it is None."""
+    """The first `limit` rows that are wanted, each with its key; all of them if `limit` is None."""
     found: list[tuple[str, Row]] = []
     last, after = False, scan.after
     size = limits.SCAN_ITEMS if limit is None else min(max(limit, limits.PAGE_ITEMS), limits.SCAN_ITEMS)

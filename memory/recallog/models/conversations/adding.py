@@ -1,16 +1,17 @@
-"""Makes the events of messages that are added to a conversation, one event a message.
+"""Makes the events of messages that are added to a conversation, one event for each message.
 
 user                  user.injected {"text", "message"} for the agent, by the message's `name`, else by "user"
 assistant             agent.spoke {"text", "refusal"?, "message"} by the agent
 tool, function        tool.used {"tool", "arguments", "result", "ok", "message"} by the agent
 system, developer     message.added {"message"} by the agent; so is a message without a text
 
-Items of OpenAI's Responses API, which have no role, are those of the assistant, or results of tools by their type. The
-text of a message of the AI SDK is in its parts. `form` says so of the event.
+Items of OpenAI's Responses API have no role. By their type they are items of the assistant, or results of tools. A
+message of the AI SDK has its text in its parts. `form` of the event names these forms.
 
-`message` has what the other fields do not say of the message, so that it can be given back as it was. A message that is
-larger than an event is kept as JSON in `message.part` events before its own, whose text is cut. Results of tools among
-the content of a message, as Anthropic and the AI SDK have them, are `tool.used` {..., "within"} events before its own.
+`message` contains the parts of the message that other fields do not have, so that the message can be restored. A
+message that is larger than an event is stored as JSON in `message.part` events before its own event, whose text is cut.
+Results of tools in the content of a message, as in Anthropic's API and the AI SDK, are stored as `tool.used` {...,
+"within"} events before its own event.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ class _Draft:
 
 
 def check_message(message: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A message as JSON has it. Raises `InvalidArgument`, which names the field below `path`."""
+    """A message as a JSON object. Raises `InvalidArgument`, which names the field below `path`."""
     try:
         plain = msgspec.json.decode(_encode(message))
     except (msgspec.MsgspecError, TypeError, ValueError, UnicodeError, RecursionError) as error:
@@ -73,12 +74,12 @@ def check_message(message: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def id_of(conversation: ConversationKey, *key: object) -> str:
-    """The id of the event of a message: 32 hex digits that follow from its conversation and from `key`."""
+    """The id of the event of a message: 32 hex digits that depend on its conversation and on `key`."""
     return f"message-{hashlib.blake2b(_encode([*conversation, *key]), digest_size=16).hexdigest()}"
 
 
 def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
-    """The calls of tools in messages by their ids; of two with one id the later."""
+    """The tool calls in messages by their ids; of two calls with one id the later."""
     return {
         call.id: call
         for message in messages
@@ -99,13 +100,13 @@ def called_by(message: Message) -> set[str]:
 
 
 def says_something(message: Message) -> bool:
-    """Whether a message has more than results of tools."""
+    """Whether a message contains more than results of tools."""
     blocks = _blocks_in(message)
     return not blocks or any(not isinstance(block, ToolResult) for block in blocks)
 
 
 def _blocks_in(message: Message) -> list[Block]:
-    """The blocks of a message that does not name a tool by its role."""
+    """The blocks of a message whose role does not name a tool."""
     form = rendering.form_of(message)
     if form == rendering.ITEM:
         return blocks_of([message])
@@ -120,7 +121,7 @@ def _results_in(message: Message) -> list[ToolResult]:
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """What the event of a message is made of."""
+    """The input for the event of a message."""
 
     conversation: ConversationKey
     message: Message
@@ -130,8 +131,8 @@ class MessageEvent:
 
 
 def events_of(event: MessageEvent, calls: Mapping[str, ToolCall], path: str) -> list[Event]:
-    """The event of a message, after those of results that it has among its content, and after its parts if it is larger
-    than an event. `calls` are those that it may answer.
+    """The event of a message, after the events of results in its content, and after its parts if it is larger than an
+    event. `calls` are the calls that it may answer.
 
     Raises `InvalidArgument`, which names the field below `path`, and `EventTooLarge` for more than 16 MiB.
     """
@@ -211,7 +212,7 @@ def _answer(found: ToolResult, calls: Mapping[str, ToolCall]) -> tuple[dict[str,
 def _within(
     conversation: ConversationKey, fields: Mapping[str, Any], message: Message, calls: Mapping[str, ToolCall]
 ) -> list[Event]:
-    """The events of the results that a message has among its content; of a large result the beginning."""
+    """The events of the results in the content of a message. A large result is cut."""
     common = {name: value for name, value in fields.items() if name != "audience"}
     common |= {"agent": conversation.agent, "kind": rendering.TOOL_USED}
     made: list[Event] = []
@@ -231,7 +232,7 @@ def _make_event(fields: Mapping[str, Any], payload: Mapping[str, Any], arguments
     except InvalidEvent as error:
         if isinstance(error, EventTooLarge) or arguments_as_written is None:
             raise
-        # A model may have written a number that no ledger takes, such as 1e999.
+        # A model may have written a number that ledgers do not accept, such as 1e999.
         return codec.make({**fields, "payload": {**payload, "arguments": arguments_as_written}})
 
 
@@ -249,7 +250,8 @@ def _in_parts(
             rule="too_large",
         )
     size = conversations_limits.MESSAGE_PART_CHARS
-    # Parts have no turn: they may be written without the message's event, and must not move the turn of the next try.
+    # Parts have no turn. They may be written without the message's event, and must not change the turn of the next
+    # attempt.
     pieces = [written[start : start + size] for start in range(0, len(written), size)]
     common = {name: value for name, value in fields.items() if name not in ("id", "kind", "agent", "audience", "turn")}
     parts = [
@@ -269,7 +271,7 @@ def _in_parts(
         "chars": rendering.chars_of(message),
         "digest": rendering.digest_of(message),
     }
-    # What is shown of it if its parts are missing, and of a shared message to others.
+    # These fields are shown if parts are missing, and to other agents that see the message.
     rest = {name: draft.rest[name] for name in _SHOWN_OF_LARGE if _is_short(draft.rest.get(name))}
     if draft.kind == rendering.ADDED:
         rest["content"] = _beginning(rendering.content_in(message))
@@ -287,7 +289,7 @@ def _is_short(value: object) -> bool:
 
 
 def _beginning(value: Any) -> Any:
-    """A text, or any other value as JSON, cut so that three of them fit an event."""
+    """A text, or another value as JSON, cut so that three of them fit into an event."""
     text = value if isinstance(value, str) else _encode(value).decode()
     return (
         value

@@ -1,4 +1,4 @@
-"""Changes of conversations: messages are added and taken out, and the beginning is replaced by a summary."""
+"""Changes of conversations: messages are added and removed, and the beginning is replaced by a summary."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ from recallog_schemas.roles import ASSISTANT, USER
 JUDGE = Judge(projection.Conversations, tables.REFUSALS)
 """The verdicts on removals and compactions."""
 _TRIES = 50
-"""How often `pop` looks for further messages after other calls have removed the ones that it found."""
+"""How often `pop` searches again if other calls have removed the messages that it found."""
 _SALTS = 3
-"""How many ids a message may have: foreign events may have the others."""
+"""How many ids a message may have. The first ones may be used by other events."""
 _APPENDED = 1_000
-"""Events of one append: a batch of an adding that is interrupted is written as a whole, or not at all."""
+"""Events in one append. A batch is written completely or not at all if an addition is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A message of the conversation, as given ones are compared with it."""
+    """A message of the conversation, in the form in which it is compared with given ones."""
 
     instructs: bool
     digest: str
@@ -64,14 +64,14 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """What is known about the conversation when messages are added."""
+    """The state of the conversation when messages are added."""
 
     ever: int
     """How many messages were ever added."""
     turn: int
-    """The highest turn of the agent, or of the conversation."""
+    """The highest turn of the agent and of the conversation."""
     known: frozenset[int]
-    """The indexes of the given messages that the conversation has."""
+    """The indexes of the given messages that are in the conversation already."""
     calls: Mapping[str, ToolCall]
     """The calls that the given results may answer, by id."""
 
@@ -82,21 +82,21 @@ class Addition:
 
     messages: Sequence[Mapping[str, Any]]
     continues: bool
-    """Whether messages without an id are new, also if they repeat earlier ones."""
+    """Whether messages without an id are always new, even if they repeat earlier ones."""
     turn: int | None
     subject: str | None
-    """The person whose data all of it is; None: a message of a user is that of the `name` in it."""
+    """The person whose data all messages contain; None: for a message of a user, the person that its `name` names."""
 
 
 async def add(
     access: MemoryAccess, conversation: ConversationKey, addition: Addition, after: Position | None
 ) -> MessagesAdded:
-    """Add the messages that a conversation does not have. `after` is the position of an earlier call.
+    """Add the messages that are not in the conversation yet. `after` is the position of an earlier call.
 
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
     messages = addition.messages
-    if access.scrubber is not None:  # before they are compared with those that are stored, and cut into parts
+    if access.scrubber is not None:  # before they are compared with stored messages, and split into parts
         messages = access.scrubber.scrub_given(messages)
     given = [_parse_given(message, f"messages.{number}") for number, message in enumerate(messages)]
     tried: list[str] | None = None
@@ -118,7 +118,7 @@ async def add(
         except IdConflict:
             if ids != tried:  # another process has added the same messages at another turn: they are known now
                 tried = ids
-            elif salt < _SALTS - 1:  # a foreign event has the id of one of them
+            elif salt < _SALTS - 1:  # another event has the id of one of them
                 salt += 1
             else:
                 raise
@@ -127,7 +127,8 @@ async def add(
 
 
 async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> None:
-    """Raise `IdConflict` if the ledger takes events whose ids others have: the views would skip them."""
+    """Raise `IdConflict` if other events have these ids and the ledger accepts repeated ids. The views would skip the
+    messages."""
     if not access.components.ledger.unique_ids:
         taken = await access.of_space(space, At(), event_lookup.find_offsets, space, ids)
         if taken:
@@ -153,7 +154,7 @@ def _events(
     salt: int,
     addition: Addition,
 ) -> tuple[list[Event], list[str]]:
-    """The events of the new messages, and the ids of the messages' own."""
+    """The events of the new messages, and the ids that the caller gave the messages."""
     turn = addition.turn
     events: list[Event] = []
     ids: dict[str, None] = {}
@@ -177,7 +178,7 @@ def _events(
 
 
 def _subject_of(message: Mapping[str, Any]) -> str | None:
-    """The default person whose data a message contains: the user that it names as its author."""
+    """The default person whose data a message contains: the user that is named as its author."""
     return nonempty(message.get("name")) if message.get("role") == USER else None
 
 
@@ -213,25 +214,25 @@ async def _present(
 
 
 def _salt_ids(salt: int) -> tuple[str, ...]:
-    """A further part of the key of a message id, if foreign events have its first ids."""
+    """An additional part of the key of a message id, if other events have its first ids."""
     return (f"salt {salt}",) if salt else ()
 
 
 def _of_own_ids(conversation: ConversationKey, own: Iterable[str]) -> Mapping[str, str]:
-    """The messages' own ids by the ids that their events may have."""
+    """The messages' own ids, by the ids that their events may have."""
     return {adding.id_of(conversation, "id", id_, *_salt_ids(salt)): id_ for id_ in own for salt in range(_SALTS)}
 
 
 def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
-    """Whether the event with the id of a message is in the conversation: a foreign one may have the id."""
+    """Whether the event with the id of a message is in the conversation. Another event may have the id."""
     return ref is not None and ref.session == conversation.session and conversation.agent in ref.owners
 
 
 async def _align_messages(session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]) -> set[int]:
-    """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
+    """The indexes of the given messages that are in the conversation: both begin alike, or it ends as they begin.
 
-    Instructions are compared apart: a program may change them from call to call. The message with the summary of a
-    compaction, which `messages` has answered, counts as known.
+    Instructions are compared separately, since a program may change them from call to call. A message with the summary
+    of a compaction, which `messages` has returned, counts as known.
     """
     said = [number for number, each in enumerate(given) if not each.instructs]
     digests = [given[number].digest for number in said]
@@ -258,8 +259,8 @@ async def _align_messages(session: AgentReading, conversation: ConversationKey, 
 async def _some(
     session: AgentReading, conversation: ConversationKey, count: int, *, newest_first: bool
 ) -> list[_Compared]:
-    """The first or the newest messages of a conversation, in their order: at least `count` besides instructions, and
-    the instructions next to them."""
+    """The first or the newest messages of a conversation, in their order: at least `count` that are not instructions,
+    and the instructions next to them."""
     rows: list[MessageRow] = []
     others = 0
     page = min(count + 8, limits.SCAN_ITEMS)
@@ -281,7 +282,7 @@ async def _some(
 
 
 def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
-    """The length of the longest prefix of `begins` that `end` ends with."""
+    """The length of the longest prefix of `begins` with which `end` ends."""
     lengths = range(min(len(end), len(begins)), 0, -1)
     return next((length for length in lengths if list(end[len(end) - length :]) == list(begins[:length])), 0)
 
@@ -289,7 +290,7 @@ def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
 async def _calls(
     session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]
 ) -> Mapping[str, ToolCall]:
-    """The calls in the newest messages that results among the given ones answer."""
+    """The tool calls in the newest messages that are answered by results among the given messages."""
     wanted = {call for each in given for call in adding.called_by(each.message)}
     wanted -= adding.calls_by_id([each.message for each in given]).keys()
     found: dict[str, ToolCall] = {}
@@ -333,7 +334,7 @@ async def pop(
 ) -> "Removed":
     """Remove the newest messages from a conversation; None: all of them.
 
-    Of several callers, the first in the ledger has a message, and the others have the messages before it.
+    If several callers remove messages, the first in the ledger gets a message, and the others get earlier ones.
     """
     left = newest
 
@@ -356,7 +357,7 @@ async def pop(
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The answer about messages that were taken out of a conversation, and the ids of all events that contain them."""
+    """The answer about messages that were removed from a conversation, and the ids of all events that contain them."""
 
     answer: MessagesRemoved
     events: Sequence[str]
@@ -364,15 +365,15 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """Messages that one call has taken out of a conversation, oldest first."""
+    """Messages that one call has removed from a conversation, oldest first."""
 
     ids: Sequence[str]
-    """Of their events."""
+    """The ids of their events."""
     events: Sequence[str]
     """The ids of their events, and of the parts of large messages."""
     messages: Sequence[ShownMessage]
     position: Position | None
-    """Of the last event; None if the conversation has no such messages."""
+    """The position of the last event; None if the conversation does not have such messages."""
 
 
 async def _take(
@@ -381,7 +382,7 @@ async def _take(
     chosen: Callable[[AgentReading], Awaitable[list[MessageRow]]],
     after: Position | None,
 ) -> _Taken:
-    """Take the chosen messages out of a conversation, without those that another call takes out before."""
+    """Remove the chosen messages from a conversation, except those that another call removes first."""
 
     parts: dict[str, int] = {}
 
@@ -406,7 +407,7 @@ async def _take(
 
 
 def _sum_removed(parts: Sequence[_Taken]) -> Removed:
-    """The answer to a call that has taken messages out in several parts, the newest messages first."""
+    """The answer to a call that has removed messages in several steps, the newest messages first."""
     oldest_first = [part for part in reversed(parts) if part.ids]
     answer = MessagesRemoved(
         removed=tuple(id_ for part in oldest_first for id_ in part.ids),
@@ -445,7 +446,7 @@ async def compact(
     keys = await access.keys_at(conversation.space, planned.offsets)
     verdict = await JUDGE.publish(access, [_event(conversation, rendering.COMPACTION, payload, **about)], keys=keys)
     position = verdict.position
-    if verdict.reasons[0]:  # another one came first, or a message was taken out
+    if verdict.reasons[0]:  # another compaction came first, or a message was removed
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)
     return CompactionView(
         compacted=len(plan.head),

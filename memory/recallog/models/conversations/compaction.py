@@ -1,11 +1,11 @@
 """Compaction: the beginning of a long conversation becomes one message with a summary.
 
 A conversation is compacted if it has more than 20 messages, or more than 48,000 characters in more than 8 messages. The
-newest 8 stay, and none of them is a tool's result without its call. Instructions with which the conversation begins
-stay before the summary and are not counted.
+newest 8 stay, and more if a result of a tool would otherwise stay without its call. Instructions at the beginning of
+the conversation stay before the summary and are not counted.
 
-The summary is followed, word for word, by sentences with must, never or always, and by a question of the user that has
-no answer yet. A later compaction takes them over.
+Sentences with must, never or always, and a question of the user that has no answer yet, follow the summary word for
+word. A later compaction keeps them.
 """
 
 import re
@@ -20,12 +20,12 @@ from recallog_schemas.roles import ASSISTANT, USER
 from recallog_schemas.shortening import cut
 
 MARK = "[compacted]"
-"""How the message with a summary begins."""
+"""The beginning of the message with a summary."""
 EXTRACTIVE = "extractive"
 """The author of a summary that was made without a model."""
 
 Summarise = Callable[[Sequence[Message]], str]
-"""From the messages to replace, oldest first, to a summary. A former summary is the first of them."""
+"""Makes a summary from the messages to replace, oldest first. If there is a former summary, it is the first of them."""
 
 _SENTENCES = "\n\nSaid word for word:\n"
 _QUESTION = "\n\nNot answered yet:\n"
@@ -39,7 +39,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary, and what follows it word for word."""
+    """A summary, and the sentences that follow it word for word."""
 
     text: str
     sentences: tuple[str, ...] = ()
@@ -62,28 +62,28 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What a compaction replaces, and what stays."""
+    """The messages that a compaction replaces, and those that stay."""
 
     instructions: Sequence[Message]
     """The messages before the summary, which stay."""
     former: Summary | None
-    """The summary of the compaction before."""
+    """The summary of the previous compaction."""
     head: Sequence[Message]
-    """The messages that are replaced; none: there is nothing to compact."""
+    """The messages that are replaced. Empty if there is nothing to compact."""
     kept: Sequence[Message]
 
     @property
     def summarised(self) -> Sequence[Message]:
-        """The input of a summary: the former summary, if there is one, and the messages that are replaced."""
+        """The messages to summarise: the former summary, if there is one, and the messages that are replaced."""
         return self.head if self.former is None else [message_of(self.former.text), *self.head]
 
     def without(self, newest: int) -> "CompactionPlan":
-        """A plan that replaces fewer messages: it leaves the newest ones."""
+        """A plan that does not replace the last `newest` of these messages."""
         end = len(self.head) - newest
         return replace(self, head=self.head[:end], kept=[*self.head[end:], *self.kept])
 
     def summary(self, text: str | None) -> Summary:
-        """The whole summary; `text` is that of a model, None: it is made without one."""
+        """The whole summary. `text` is the summary of a model; None makes it without a model."""
         chosen = extractive(self.summarised) if text is None else cut(text, conversations_limits.COMPACT_MODEL_CHARS)
         question = _open_question(self)
         left = conversations_limits.COMPACT_VERBATIM_CHARS - len(question or "")
@@ -101,11 +101,11 @@ class Compacted:
     """A conversation after `compact`."""
 
     messages: list[Message]
-    """The messages: instructions, the summary, and what stays; unchanged if nothing was compacted."""
+    """Instructions, the summary, and the messages that stay; unchanged if nothing was compacted."""
     compacted: int
-    """How many messages the summary replaces."""
+    """The number of messages that the summary replaces."""
     failed: str | None = None
-    """Why `summarise` failed; the summary was then made without it."""
+    """Why `summarise` failed. The summary was then made without it."""
 
 
 def compact(
@@ -118,10 +118,10 @@ def compact(
 ) -> Compacted:
     """Replace the beginning of a conversation by a message of the system that begins with `[compacted]`.
 
-    Nothing happens up to `max_messages` messages (at least 8) with `max_chars` characters together (at
-    least 4,000), and up to `keep` messages (at least 4). `summarise` makes the summary; without it, and if it
-    raises an exception, that quotes the last 12 of the replaced messages, 160 characters each and 700 in all. Nothing
-    is stored: `Memory.conversation` does that.
+    Nothing happens up to `max_messages` messages (at least 8) with `max_chars` characters together (at least 4,000),
+    and up to `keep` messages (at least 4). `summarise` makes the summary. Without it, and if it raises an exception,
+    the summary quotes the last 12 of the replaced messages, 160 characters each and 700 in all. Nothing is stored; use
+    `Memory.conversation` for that.
     """
     planned = plan(messages, Thresholds(max_messages, max_chars, keep).clamp())
     if not planned.head:
@@ -139,7 +139,7 @@ def compact(
 
 
 def plan(messages: Sequence[Message], thresholds: Thresholds = DEFAULT, counted: int | None = None) -> CompactionPlan:
-    """What a compaction would replace. Only the newest `counted` messages are counted; None: all of them."""
+    """What a compaction would replace. Only the newest `counted` messages are counted; None counts all of them."""
     begin = next(
         (number for number, each in enumerate(messages) if each.get("role") not in rendering.INSTRUCTIONS),
         len(messages),
@@ -158,12 +158,12 @@ def is_summary(message: Message) -> bool:
 
 
 def message_of(summary: str) -> Message:
-    """The message with a summary."""
+    """The message that contains a summary."""
     return {"role": "system", "content": f"{MARK} {summary}"}
 
 
 def extractive(messages: Sequence[Message]) -> str:
-    """A summary without a model: the beginnings of the last 12 messages, and of a former summary before them."""
+    """A summary without a model: the beginning of a former summary, and the beginnings of the last 12 messages."""
     former = [each for each in messages[: -conversations_limits.COMPACT_SNIPPETS] if is_summary(each)]
     snippets = [_snippet(each) for each in (*former, *messages[-conversations_limits.COMPACT_SNIPPETS :])]
     joined = "; ".join(snippet for snippet in snippets if snippet)
@@ -171,7 +171,7 @@ def extractive(messages: Sequence[Message]) -> str:
 
 
 def text_of(message: Message) -> str:
-    """What a message says: its text, else its refusal."""
+    """The text of a message, or its refusal."""
     content = rendering.content_in(message)
     if isinstance(content, str):
         return content
@@ -183,7 +183,7 @@ def text_of(message: Message) -> str:
 
 
 def _cut(body: Sequence[Message], thresholds: Thresholds, counted: int) -> int:
-    """How many messages of `body` are replaced."""
+    """The number of messages of `body` that are replaced."""
     newest = body[len(body) - counted :]
     if not thresholds.are_exceeded(counted, sum(map(rendering.chars_of, newest)), len(body)):
         return 0
@@ -194,8 +194,8 @@ def _cut(body: Sequence[Message], thresholds: Thresholds, counted: int) -> int:
 
 
 def _as_words(text: str) -> str:
-    """`text` with lines that look like headings of a summary indented: the message is one of the system, and what a
-    user wrote is not."""
+    """`text`, with an indent before lines that look like headings of a summary. The message has the role system, but a
+    user may have written the text."""
     return _FORGED.sub("  ", text)
 
 
@@ -204,7 +204,7 @@ def _parse_summary(message: Message) -> Summary:
 
 
 def _snippet(message: Message) -> str:
-    """The beginning of a message in one line, with its role; of a message that calls tools, their names."""
+    """The beginning of a message in one line, with its role. For a message that calls tools, their names."""
     if is_summary(message):
         return " ".join(_parse_summary(message).text.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     said = text_of(message) or ", ".join(f"{call.get('name')}()" for call in rendering.calls_in(message))
@@ -213,8 +213,8 @@ def _snippet(message: Message) -> str:
 
 
 def _binding(planned: CompactionPlan) -> list[str]:
-    """The sentences with must, never or always that are replaced, each once, oldest first. Results of tools are
-    not included."""
+    """The sentences with must, never or always that are replaced, each once, oldest first, except those in results of
+    tools."""
     former = planned.former.sentences if planned.former is not None else ()
     said = (text_of(each) for each in planned.head if not rendering.answers_calls(each))
     sentences = (sentence.strip() for text in said for sentence in _SENTENCE_END.split(text))
@@ -222,14 +222,14 @@ def _binding(planned: CompactionPlan) -> list[str]:
 
 
 def _open_question(planned: CompactionPlan) -> str | None:
-    """What the user has said last, if it is replaced and the assistant has said nothing since."""
+    """The user's last words, if they are replaced and the assistant has said nothing since."""
     former = planned.former.question if planned.former is not None else None
     question = former
     for message in planned.head:
         question = _find_question(message, question)
     for message in planned.kept:
         if message.get("role") == USER:
-            return None  # it stays
+            return None  # the question is among the messages that stay
         question = _find_question(message, question)
     return None if question is None else cut(question, conversations_limits.COMPACT_VERBATIM_CHARS)
 

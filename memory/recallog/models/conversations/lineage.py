@@ -16,7 +16,8 @@ class ConversationLineage(LineageSource):
 
     def __init__(self) -> None:
         self._covered: dict[str, tuple[str, Sequence[str]]] = {}
-        """By session, the id of the summary ("": there is none), and those of messages, oldest first."""
+        """By session, the id of the summary ("" without one), and the ids of the messages that it covers, oldest
+        first."""
 
     async def find_sources(self, reading: AgentReading, events: Sequence[Event]) -> Mapping[str, Sequence[str]]:
         sessions = {each.id: each.payload["session"] for each in events if each.kind == rendering.COMPACTION}

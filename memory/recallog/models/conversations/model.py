@@ -1,4 +1,4 @@
-"""The memory model of conversations: messages of sessions, compacted where they grow long."""
+"""The memory model of conversations: messages of sessions, compacted when they grow long."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

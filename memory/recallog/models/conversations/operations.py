@@ -1,4 +1,4 @@
-"""Conversations: the messages of sessions, in and out in the form of a model's API."""
+"""Conversations: the messages of sessions, read and written in the form of a model's API."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, Unpack
@@ -39,7 +39,8 @@ class Conversation(FacadePart):
 
     @cached_property
     def _written(self) -> dict[int, Position]:
-        """By partition, the position of the newest message of this process: the next adding follows it."""
+        """By partition, the position of the newest message that this process added. The next addition reads the views
+        after it."""
         return {}
 
     @operation(
@@ -234,7 +235,7 @@ class Conversation(FacadePart):
         return self._written.get(self._access.components.ledger.partition_of(space))
 
     async def _answer_removal(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
-        """The answer about removed messages, which are also erased on request."""
+        """The answer about removed messages. They are also erased on request."""
         answer = await self._note_position(removed.answer)
         if not erase or not removed.events:
             return answer
@@ -244,7 +245,7 @@ class Conversation(FacadePart):
         return answer.model_copy(update={"erasure": erasure})
 
     async def _note_position(self, answer: Written) -> Written:
-        """Remember the position of an answer: on a cluster the views may be behind it at the next call."""
+        """Remember the position of an answer. On a cluster, the views may not have processed it at the next call."""
         if answer.position is not None:
             self._written[answer.position.partition] = answer.position
         return answer

@@ -31,7 +31,7 @@ def _messages(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def _message(value: object) -> Mapping[str, Any]:
-    if isinstance(value, BaseModel):  # as OpenAI's client answers them
+    if isinstance(value, BaseModel):  # as OpenAI's client returns them
         value = value.model_dump(exclude_none=True, warnings=False)
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
@@ -108,5 +108,5 @@ PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX
 
 
 def message_list(given: object) -> Sequence[Mapping[str, Any]]:
-    """Validated messages: a list, no longer a text."""
+    """Messages after validation: always a list."""
     return cast("Sequence[Mapping[str, Any]]", given)

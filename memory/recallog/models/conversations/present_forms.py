@@ -17,12 +17,12 @@ _MARK = f'"{rendering.COMPACTION}"'.encode()
 
 
 def rows(space: str) -> Sequence[RowKey]:
-    """The rows that the snapshot for `find` has."""
+    """The rows that `find` needs in its snapshot."""
     return [RowKey(activity.KINDS.name, space, rendering.COMPACTION)]
 
 
 async def find(reading: AgentReading, snapshot: Snapshot, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
-    """By id, the summaries of the agent's own conversations that no later compaction has replaced."""
+    """By id, the summaries of the agent's own conversations that were not replaced by a later compaction."""
     space, agent = reading.space, reading.agent
     if snapshot.row(activity.KINDS, space, rendering.COMPACTION) is None:
         return {}

@@ -1,4 +1,4 @@
-"""Conversations: the messages of a session as a model reads them, and what a compaction of them would replace."""
+"""Conversations: the messages of a session as a model reads them, and what a compaction would replace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ class PlannedCompaction:
 
     plan: CompactionPlan
     upto: str | None
-    """The id of the last message that is replaced; None: nothing is."""
+    """The id of the last message that is replaced; None if nothing is replaced."""
     subject: str | None
     """The person whose data all of it is."""
     removals: int
-    """How many messages were taken out of the conversation so far."""
+    """The number of messages that were removed from the conversation so far."""
     offsets: frozenset[int]
-    """The offsets of what it replaces: messages, and the compaction before."""
+    """The offsets of the messages, and of the previous compaction, that it replaces."""
 
 
 async def messages(
     reading: AgentReading, conversation: ConversationKey, before: str | None, *, whole: bool
 ) -> ConversationView:
-    """The conversation, or the part of it before the message with the id `before`; `whole`: with what a compaction has
-    replaced, and without its summary. Raises `OutOfRange` if there is no message with that id."""
+    """The conversation, or the part of it before the message with the id `before`. With `whole`, the messages that a
+    compaction has replaced are included, and its summary is not. Raises `OutOfRange` if no message has that id."""
 
     async def read(session: AgentReading) -> ConversationView:
         keys = [*projection.keys_of(conversation), _settings_of(conversation)]
@@ -101,7 +101,8 @@ def _last(found: Sequence[ShownMessage], plan: CompactionPlan, fewer: int) -> Sh
 async def _read_shown(
     session: AgentReading, conversation: ConversationKey, compacted: tables.CompactionRow | None
 ) -> Sequence[ShownMessage]:
-    """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
+    """The messages as a model reads them. After a compaction, they begin with the instructions that stay, and its
+    summary."""
     if compacted is None:
         return await stored.read_messages(
             session, conversation, [row async for row in stored.rows_of(session, conversation)]
@@ -120,7 +121,7 @@ async def _read_shown(
 
 
 async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:
-    """The instructions with which the conversation begins, up to an offset."""
+    """The instructions at the beginning of the conversation, up to an offset."""
     found: list[MessageRow] = []
     async for row in stored.rows_of(session, conversation, page=8):
         if row.role not in rendering.INSTRUCTIONS or row.offset > upto:

@@ -22,10 +22,12 @@ from recallog_schemas.shortening import cut
 
 
 class Compaction(Reactor):
-    """Answers `compaction.due` with a `conversation.compacted`; with nothing if that was done meanwhile.
+    """Answers `compaction.due` with a `conversation.compacted`, or with nothing if the conversation was compacted
+    meanwhile.
 
-    Without a summarizer the summary quotes the messages. So it does if the summarizer fails after its retries: the
-    trigger is then closed with `reaction.failed`, and after three in a row the conversation is left for ten minutes.
+    Without a summarizer, the summary quotes the messages. If the summarizer fails after its retries, the summary quotes
+    them too, and the trigger is closed with `reaction.failed`. After three failures in a row, the conversation is left
+    for ten minutes.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({COMPACTION})
@@ -76,7 +78,7 @@ class Compaction(Reactor):
 async def summarize_plan(
     plan: CompactionPlan, summarizer: Summarizer | None, sleep: Sleep = asyncio.sleep
 ) -> tuple[Summary, str, str | None]:
-    """The summary of a compaction, what wrote it, and why the summarizer did not."""
+    """The summary of a compaction, the name of its author, and why the summarizer failed."""
     failed = None
     if summarizer is not None:
         try:

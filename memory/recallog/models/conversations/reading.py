@@ -55,7 +55,7 @@ async def rows_of(
         row = (max if newest_first else min)(rows, key=_offset)
         yield row
         for number, head in enumerate(heads):
-            if head is not None and head.offset == row.offset:  # both: what an agent has said to all
+            if head is not None and head.offset == row.offset:  # in both lists: a message of an agent to everybody
                 heads[number] = await anext(streams[number], None)
 
 
@@ -65,7 +65,7 @@ _offset = attrgetter("offset")
 async def _parts(
     reading: ReadSession, owner: ConversationKey, newest: tables.NewestRow, *, newest_first: bool, page: int
 ) -> AsyncIterator[list[MessageRow]]:
-    """The messages of one owner. `newest`, which was read before, may be in a chunk by now."""
+    """The messages of one owner. `newest` was read earlier; its messages may have been moved to a chunk since."""
     rows, behind, more = list(newest.messages), None, newest.chunks > 0
     if rows and newest_first:
         yield rows[::-1]
@@ -109,7 +109,7 @@ async def events_of(reading: SpaceReading, conversation: ConversationKey, rows: 
 async def read_messages(
     reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> list[ShownMessage]:
-    """The messages in the events of `rows`, in their order; a call of a tool and its result are two."""
+    """The messages in the events of `rows`, in their order. A tool call and its result are two messages."""
     found: list[ShownMessage] = []
     for row, event in zip(rows, await events_of(reading, conversation, rows), strict=True):
         whole = await _whole(reading, conversation, row) if row.parts else None
@@ -120,8 +120,8 @@ async def read_messages(
 
 
 async def _whole(reading: SpaceReading, conversation: ConversationKey, row: MessageRow) -> Message | None:
-    """A large message in the conversation of the agent that has written its parts; None if they are not those of this
-    message. The other agents that see it see its beginning."""
+    """A large message in the conversation of the agent that wrote its parts; None if the parts are not those of this
+    message. Other agents that see the message see its beginning."""
     if row.role == ASSISTANT and row.author != conversation.agent:
         return None
     numbers = range(1, row.parts + 1)

@@ -1,6 +1,6 @@
-"""The summarizer port: from the beginning of a conversation to its summary.
+"""The summarizer port: makes a summary of the beginning of a conversation.
 
-A summarizer may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+A summarizer may be a remote model, so its answers are not trusted. It is called only through `ask`, which returns only
 texts that have passed `check_summary`.
 """
 
@@ -16,17 +16,17 @@ from recallog_schemas.shortening import cut
 
 
 class Summarizer(ABC):
-    """Summarises conversations. Implement it for a model or a rule of your own; `ask` calls it."""
+    """Summarises conversations. Implement it for a model or a custom rule; `ask` calls it."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What wrote a summary, for example the name of the model: at most 128 characters."""
+        """The name of the author of a summary, for example of the model: at most 128 characters."""
 
     @abstractmethod
     async def summarize(self, messages: Sequence[Message]) -> str:
         """The summary of `messages`, oldest first, in the form of OpenAI's chat completions. A former summary is the
-        first of them, a message of the system that begins with `[compacted]`.
+        first of them: a system message that begins with `[compacted]`.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.

@@ -1,4 +1,4 @@
-"""Facts: entries drawn from what agents said, and the entities that link entries."""
+"""Facts: entries extracted from what agents said, and the entities that link entries."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

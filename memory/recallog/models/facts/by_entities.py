@@ -1,7 +1,7 @@
 """Entries by their entities: those that name an entity of a query, and those one or two hops away in the graph.
 
-A hop goes from an entity to those that are named together with it. A reader follows its own graph and that of the
-entries which the whole space may read, as if they were one.
+A hop goes from an entity to the entities that are named together with it. A reader follows two graphs as if they were
+one: its own, and the graph of the entries that the whole space may read.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from recallog_projections.tables import RowKey
 from recallog_schemas.models.facts import limits as facts_limits
 
 _WEIGHTS = (1.0, 0.5, 0.25)
-"""By hop."""
+"""The weights of entries, by hop."""
 
 
 class LinkedEntry(NamedTuple):
@@ -25,17 +25,17 @@ class LinkedEntry(NamedTuple):
     offset: int
     owner: str
     weight: float
-    """1 if it names an entity of the query, .5 after one hop, .25 after two."""
+    """1 if it names an entity of the query, 0.5 after one hop, 0.25 after two."""
 
 
 async def rank_entries(reading: ReadSession, space: str, agent: str, query: str, *, limit: int) -> list[LinkedEntry]:
-    """At most `limit` entries, best first: by weight, then by how many entities of the query or hop they name, then
-    newest first.
+    """At most `limit` entries, best first: by weight, then by the number of entities of the query or hop that they
+    name, then newest first.
 
-    An entity of the query finds all those that have its words: "Acme" finds "Acme Corp". A query that marks no name,
-    neither by a capital nor by quotes, asks for the entities whose whole names it has: "what does acme prefer".
+    An entity of the query finds all entities that contain its words: "Acme" finds "Acme Corp". A query without capitals
+    and quotes asks for the entities whose whole names it contains: "what does acme prefer".
 
-    Of each entity the newest `facts_limits.GRAPH_HOP_FACTS` entries are looked at, and at each hop the
+    The newest `facts_limits.GRAPH_HOP_FACTS` entries of each entity are considered, and at each hop the
     `facts_limits.GRAPH_HOP_ENTITIES` entities with the strongest links.
     """
     return await reading.steady(lambda session: _rank_in_session(session, space, agent, query, limit))
@@ -68,7 +68,7 @@ async def _find_named_entities(session: ReadSession, space: str, graphs: Sequenc
 
 
 async def _matching(session: ReadSession, space: str, graphs: Iterable[str], asked: Sequence[str]) -> list[str]:
-    """The entities that have all words of an entity in the query; exact matches first."""
+    """The entities that contain all words of an entity in the query; exact matches first."""
     found = dict.fromkeys(asked)
     for graph in graphs:
         for key in asked:
@@ -79,8 +79,8 @@ async def _matching(session: ReadSession, space: str, graphs: Iterable[str], ask
 async def _with_words(session: ReadSession, space: str, graph: str, words: Collection[str]) -> list[str]:
     """The entities of a graph that have all these words.
 
-    They are among those that have the rarest one. Long words are rare, so they are looked up first; a word that too
-    many entities have is left to the others, and if all are such words, to the first entities of each.
+    Long words are rare, so they are looked up first. A word that at most `GRAPH_SAME_WORD` entities contain is enough
+    to find all of them. If each word is in more entities, only the first entities of each word are searched.
     """
     found: dict[str, None] = {}
     for word in sorted(words, key=lambda word: (-len(word), word)):
@@ -97,7 +97,7 @@ async def _with_words(session: ReadSession, space: str, graph: str, words: Colle
 async def _entities(
     session: ReadSession, space: str, graphs: Sequence[str], keys: Sequence[str]
 ) -> Mapping[str, list[Entity]]:
-    """The entities with these keys, each from the graphs that have it."""
+    """The entities with these keys, each with its rows in the graphs."""
     needs = {key: [RowKey(tables.ENTITIES.name, space, graph, key) for graph in graphs] for key in keys}
     snapshot = await session.snapshot(need for of_key in needs.values() for need in of_key)
     return {
@@ -115,7 +115,7 @@ def _newest(entity: Sequence[Entity]) -> Sequence[EntityFact]:
 
 
 def _neighbours(known: Iterable[Sequence[Entity]], seen: Collection[str]) -> list[str]:
-    """The entities not yet seen with the strongest links to these: by count, then the newest."""
+    """The entities that are most strongly linked to `known` and not in `seen`: by count, then the newest."""
     counts: Counter[str] = Counter()
     newest: dict[str, int] = {}
     for entity in known:

@@ -1,6 +1,6 @@
 """Cue tables of Chinese: the words by which `heuristic` recognises a fact, each with the category of the fact.
 
-A change of a table changes which facts are found: raise `heuristic.VERSION` with it.
+If you change a table, other facts are found: raise `heuristic.VERSION` too.
 """
 
 import re
@@ -24,21 +24,21 @@ CUES = (
     ("plan", "(?:打算|计划|准备|决定|想去|想当|想成为|想学|梦想是)"),
     ("event", "(?:去过|参加过?了?|获得过?了?|拿过?了?|赢得|看过|读过|写过|见过)"),
 )
-"""What follows the subject of a fact: a category, and a regular expression."""
+"""The words after the subject of a fact: a category, and a regular expression."""
 
 OWN = re.compile(
     "我(?:的)?(?P<what>名字|生日|工作|专业|爱好|职业|家乡|老家|家|妈妈|母亲|妈|爸爸|父亲|爸|哥哥|姐姐|弟弟|妹妹|爷爷|奶奶|外公|外婆"
     "|儿子|女儿|孩子|丈夫|老公|妻子|老婆|男朋友|女朋友|男友|女友|朋友|同事|老师|导师|室友|狗|猫|公司|学校)(?P<rest>.+)"
 )
-"""A thing of the speaker, and a statement about it."""
+"""Something that belongs to the speaker, and a statement about it."""
 
 OPENERS = re.compile(
     "(?:其实|而且|另外|还有|所以|因为|但是|但|不过|对了|哦|嗯|啊|哈哈|是的|对|好的|当时|后来|以前|之前|小时候|从小)"
     "[，, ]*"
 )
-"""Words before the subject that a fact omits."""
+"""Words before the subject that are left out of a fact."""
 UNCLEAR = re.compile("[你您他她它这那咱哪]|我们|什么|怎么|为何|为什么|多少|几[个时点]|如此|一样|自己说|东西")
-"""Words whose meaning depends on what was said before, or on who is addressed."""
+"""Words whose meaning depends on earlier sentences, or on the addressee."""
 HEDGES = re.compile(
     "如果|要是|还是|假如|可能|也许|大概|好像|似乎|应该|或许|恐怕|说不定|吗|呢|吧|么$|是不是|会不会|不知道|不记得|忘|开玩笑|觉得|以为"
 )
@@ -47,4 +47,4 @@ NOT_A_FACT = re.compile(
     "是(?:的|啊|吗|说|想|在|真|认真|不|要|会|这|那|因为|为了|怕|来|去|时候|有|没|很|谁|个|一个人)"
     "|有一?(?:点|些|次|天|种|件|个问题)|叫.{0,2}$"
 )
-"""What follows the subject in phrases that say nothing lasting."""
+"""Words after the subject in phrases that do not say anything lasting."""

@@ -1,4 +1,4 @@
-"""Facts drawn from a text, and answers drawn from facts."""
+"""Extracts facts from a text, and answers questions from facts."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Recall = Callable[..., Awaitable[RecallView]]
 async def extract(
     retain: Retain, given: FactExtractor, request: ExtractionRequest, source: str | None, options: ExtractOptions
 ) -> ExtractedFacts:
-    """Retain the facts in what was said, in their order. If the extractor fails there are none."""
+    """Retain the facts in what was said, in their order. If the extractor fails, no facts are retained."""
     try:
         facts = await extractor.ask(given, request)
     except ModelFailed as failed:
@@ -46,14 +46,14 @@ class Question:
     agent: str
     text: str
     store: bool
-    """Whether the answer is kept, unless there is nothing to answer it from."""
+    """Whether the answer is kept. An answer without hits is never kept."""
     after: After
 
 
 async def reflect(recall: Recall, retain: Retain, given: Synthesizer, question: Question) -> Synthesis:
     """Answer a question from facts and experiences.
 
-    Even if the space shares its entries, the answer is only for the agent: it may quote private entries.
+    The answer is visible only to the agent, even if the space shares its entries: it may quote private entries.
     """
     space, agent = question.space, question.agent
     found = await recall(
@@ -65,7 +65,7 @@ async def reflect(recall: Recall, retain: Retain, given: Synthesizer, question: 
         types=_TYPES,
         after=question.after,
     )
-    # A broad question has weak hits only: a model may still find an answer in them.
+    # A broad question may have only weak hits. A model may still find an answer in them.
     hits = [hit for hit in found.hits if not hit.weak] or found.hits
     answer = await synthesizer.ask(given, question.text, hits)
     sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)

@@ -1,4 +1,4 @@
-"""Entries that are linked to the entities of a query, and how many links there are."""
+"""Entries that are linked to the entities of a query, and the number of links."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""The extractor port: from texts to atomic facts.
+"""The extractor port: extracts atomic facts from texts.
 
-An extractor may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+An extractor may be a remote model, so its answers are not trusted. It is called only through `ask`, which returns only
 facts that have passed `check_facts`.
 """
 
@@ -30,11 +30,11 @@ _FILLER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One text that facts are drawn from."""
+    """One text from which facts are extracted."""
 
     text: str
     agent: str
-    """Who said or wrote it: "I" in the text."""
+    """Its author: "I" in the text."""
     id: str | None = None
     """The id of its event; None if the text is not an event."""
     kind: str | None = None
@@ -45,7 +45,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """A request to an extractor: what one agent could see in a turn, or a text that it was given."""
+    """A request to an extractor: the texts that one agent could see in a turn, or a given text."""
 
     space: str
     agent: str
@@ -60,17 +60,17 @@ class Fact:
 
     text: str
     entity: str | None = None
-    """Whom or what it is about."""
+    """The person or thing that it is about."""
     category: str | None = None
     """A word that groups facts, such as "preference"."""
     confidence: float | None = None
-    """From 0 to 1; None: not judged."""
+    """From 0 to 1; None if it was not estimated."""
     sources: Sequence[str] = ()
-    """The ids of the events that say it; none: all that were offered."""
+    """The ids of the events that state it. Empty means all events of the request."""
 
 
 class FactExtractor(ABC):
-    """Draws facts from texts. Implement it for a model or a rule of your own; `ask` calls it."""
+    """Extracts facts from texts. Implement it for a model or a custom rule; `ask` calls it."""
 
     immediate: ClassVar[bool] = False
     """Whether it answers at once, without a model or a server: agents are then answered one after another."""
@@ -78,11 +78,11 @@ class FactExtractor(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Which extractor it is, with its version or its model: facts keep it as `metadata.extractor`."""
+        """The name of the extractor with its version or model. Facts keep it as `metadata.extractor`."""
 
     @abstractmethod
     async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        """The facts in the texts of `request`; if in doubt, none.
+        """The facts in the texts of `request`. Leave out doubtful facts.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
@@ -98,7 +98,7 @@ async def ask(
 ) -> Sequence[Fact]:
     """The checked facts of `extractor`, with up to `attempts` attempts if its failures are temporary.
 
-    See `asking.ask_repeatedly`, also for what it raises. Without a text the extractor is not asked.
+    See `asking.ask_repeatedly`, also for what it raises. The extractor is not called without a text.
     """
     if not request.utterances:
         return []
@@ -113,7 +113,7 @@ def check_facts(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[F
     """The facts in the form of the payloads of entries; idempotent.
 
     A text is one line of at most `limits.FACT_CHARS_MAX` characters. Facts without a text, repeated texts, and those
-    beyond `limits.EXTRACTED_FACTS_MAX` are left out. `sources` has ids that were offered, in their order, each once.
+    beyond `limits.EXTRACTED_FACTS_MAX` are left out. `sources` has ids of the request, in their order, each once.
     """
     offered = [said.id for said in request.utterances if said.id is not None]
     found: dict[str, Fact] = {}
@@ -146,7 +146,7 @@ def _share(number: float | None) -> float | None:
 
 
 def bound_utterances(utterances: Sequence[Utterance]) -> Sequence[Utterance]:
-    """The newest utterances that one extraction reads, oldest first; the oldest of them may be cut."""
+    """The newest utterances that one extraction reads, oldest first. The oldest of them may be cut."""
     chosen: list[Utterance] = []
     left = facts_limits.EXTRACTED_CHARS
     for said in reversed(utterances[-facts_limits.EXTRACTED_EVENTS :]):

@@ -1,6 +1,6 @@
 """The entity graph as a reader may see it: its strongest entities with their links, and one entity with its entries.
 
-A reader sees its own graph and that of the entries which the whole space may read, as if they were one.
+A reader sees two graphs as if they were one: its own, and the graph of the entries that the whole space may read.
 """
 
 from collections import Counter, defaultdict
@@ -24,12 +24,12 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 
 
 class GraphQuery(NamedTuple):
-    """The wanted part of the graph."""
+    """The part of the graph to return."""
 
     type: str | None
-    """Only the entries of this type that the agent keeps; None: all that it may read."""
+    """Only entries of this type that the agent keeps; None: all entries that it may read."""
     min_entries: int
-    """The number of entries that a link has at least."""
+    """The least number of entries of a link."""
     limit: int
 
 
@@ -68,7 +68,7 @@ async def strongest(reading: AgentReading, query: GraphQuery) -> EntityGraph:
 
 
 async def about(reading: AgentReading, name: str, limit: int) -> EntityFound:
-    """The entries that name an entity, newest first, and the entities that they name too."""
+    """The entries that name an entity, newest first, and the other entities that they name."""
     space, agent, key = reading.space, reading.agent, key_of(name)
 
     async def read(session: AgentReading) -> EntityFound:
@@ -95,7 +95,7 @@ async def about(reading: AgentReading, name: str, limit: int) -> EntityFound:
 
 
 async def _sizes(session: AgentReading) -> Counter[str]:
-    """How many entries name each of the first `GRAPH_ENTITIES_READ` entities of each graph."""
+    """The number of entries that name each of the first `GRAPH_ENTITIES_READ` entities of each graph."""
     sizes = Counter[str]()
     for owner in (session.agent, ""):
         page = await session.page(tables.SIZES, session.space, owner, limit=facts_limits.GRAPH_ENTITIES_READ)
@@ -105,7 +105,7 @@ async def _sizes(session: AgentReading) -> Counter[str]:
 
 
 def _first(named: Counter[str], limit: int) -> Mapping[str, int]:
-    """The entities that most entries name, those with most first."""
+    """The entities that most entries name, the most frequent first."""
     return dict(sorted(named.items(), key=lambda one: (-one[1], one[0]))[:limit])
 
 
@@ -139,7 +139,7 @@ def _offsets(rows: Iterable[Entity]) -> set[int]:
 
 
 def _links(known: Mapping[str, list[Entity]], chosen: Mapping[str, int]) -> Counter[tuple[str, str]]:
-    """The links between the chosen entities, as the entity that sorts first has them."""
+    """The links between the chosen entities. Each is read from the entity that sorts first."""
     links = Counter[tuple[str, str]]()
     for key in chosen:
         for link in (link for row in known[key] for link in row.links):
@@ -149,7 +149,7 @@ def _links(known: Mapping[str, list[Entity]], chosen: Mapping[str, int]) -> Coun
 
 
 def _common(facts: Mapping[str, Set[int]], chosen: Mapping[str, int]) -> Counter[tuple[str, str]]:
-    """The links between the chosen entities by the entries that they have in common."""
+    """The links between the chosen entities, by the number of entries that name both."""
     naming = defaultdict[int, list[str]](list)
     for key in sorted(chosen):
         for offset in facts[key]:

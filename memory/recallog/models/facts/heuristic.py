@@ -1,9 +1,10 @@
 """An extractor without a model: facts in sentences of English and Chinese, recognised by tables of cues.
 
-A sentence is taken apart into clauses. A clause is a fact if it says something lasting of its speaker ("I live in
-Berlin"), of what is the speaker's ("My sister is a nurse") or of a name ("Acme Corp prefers React"), and if it can be
-understood alone: questions, guesses and clauses with "it", "you" or "there" are left out. The first person becomes the
-name of the speaker, and "last Friday" a date. The same texts always give the same facts.
+A sentence is split into clauses. A clause is a fact if it states something lasting about its speaker ("I live in
+Berlin"), about somebody or something of the speaker ("My sister is a nurse") or about a name ("Acme Corp prefers
+React"), and if it can be understood alone: questions, guesses and clauses with "it", "you" or "there" are left out. The
+first person is replaced by the name of the speaker, and "last Friday" by a date. The same texts always give the same
+facts.
 """
 
 import re
@@ -20,7 +21,7 @@ VERSION = 2
 """Raised with every change of the rules or of the tables of cues."""
 
 _OF_SPEAKER = 0.9
-"""The confidence of a fact that its speaker says of itself."""
+"""The confidence of a fact that its speaker states about themselves."""
 _OF_NAME = 0.7
 """The confidence of a fact about a name."""
 _WORDS_MAX = 30
@@ -28,13 +29,13 @@ _WORDS_MIN = 3
 _CHINESE_CHARS_MAX = 60
 _CHINESE_CHARS_MIN = 3
 _CHINESE_WHOLE_CHARS = 4
-"""A longer cue has its object inside, such as "对花生过敏"."""
+"""A longer cue contains its object, such as "对花生过敏"."""
 _FACTS_OF_A_TEXT = 8
-"""The most facts of one text: a long reply of an assistant says little that lasts."""
+"""The most facts of one text. A long reply of an assistant contains little that lasts."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ACTIONS = re.compile(r"（[^（）]*）|\([^()]*\)|\*[^*\n]*\*|\[[^\[\]\n]*\]")
-"""What is in brackets: stage directions and captions."""
+"""Texts in brackets: stage directions and captions."""
 _LISTED = re.compile(r"\s*(?:[-*•#>|]|\d+[.)]\s)")
 _SENTENCE = re.compile("[^.!?。！？\uff1b;\\n]+(?:\\.(?=\\S)[^.!?。！？\uff1b;\\n]*)*[.!?。！？\uff1b;]*")
 _HAN = re.compile("[\u4e00-\u9fff]")
@@ -50,17 +51,17 @@ _SUBORDINATE = re.compile(
     r"[^,]*?(?=,|\s[-\u2013\u2014]\s|$)",
     re.IGNORECASE,
 )
-"""What holds only together with the clause before it."""
+"""Clauses that hold only together with the clause before them."""
 _WORD = re.compile(r"[^\s\"\u201c\u201d]+")
 _SPELLINGS = {"i": "I", "im": "I'm", "Im": "I'm", "i'm": "I'm", "ive": "I've", "Ive": "I've", "i've": "I've"}
 _NAME = re.compile(r"[A-Z][\w&.-]*(?:'s)?(?:\s+(?:of\s+|the\s+|&\s+)?[A-Z][\w&.-]*){0,3}")
 _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _EDGES = " ,.!?;:~\"'\u201c\u201d"
 _REQUEST = re.compile(r"```|\b(?:can|could|would) you\b|\bhelp me\b", re.IGNORECASE)
-"""A text that asks for help says what its speaker wants now, and no plan."""
+"""A text that asks for help states what its speaker wants now, which is not a plan."""
 _WITH_OTHERS = re.compile(r"^([Mm]y [\w'-]+(?: [\w'-]+)?) and (?=I\b)")
 _INSTRUCTION = re.compile(r"(?P<said>(?:always|never) .+ (?:when|whenever|if) I .+)", re.IGNORECASE)
-"""What the speaker wants every time, not only now."""
+"""Something that the speaker wants every time, not only now."""
 
 _CHINESE_CLAUSE = re.compile("[，,、：:…~\\s—]+")
 _PARTICLES = "啊哦嘛呀啦哈呐哟喔噢嗯~ "
@@ -79,7 +80,7 @@ class _Clause(NamedTuple):
 
 
 class HeuristicExtractor(FactExtractor):
-    """Recognises facts by the tables `english_cues` and `chinese_cues`. What tools answered is left out."""
+    """Recognises facts by the tables `english_cues` and `chinese_cues`. Results of tools are left out."""
 
     name: ClassVar[str] = f"heuristic-{VERSION}"
     immediate: ClassVar[bool] = True
@@ -150,8 +151,8 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
 
 
 def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
-    """The clauses of a sentence. What follows a comma belongs to the clause before it, unless it begins one itself or
-    addresses somebody."""
+    """The clauses of a sentence. The words after a comma belong to the clause before it, unless they begin a clause or
+    address somebody."""
     clause = ""
     for part in _CLAUSE.split(_WITH_OTHERS.sub(r"\1 & ", _SUBORDINATE.sub("", sentence))):
         pieces = re.split(r"\s*,(?!\d)\s*", part)
@@ -171,7 +172,7 @@ def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
 
 
 def _without_time(words: list[str]) -> list[str]:
-    """The words with a time before the subject, such as "last Friday", at their end instead."""
+    """The words, with a time such as "last Friday" moved from before the subject to the end."""
     for length in range(1, min(3, len(words))):
         ahead = [word.lower() for word in words[:length]]
         is_time = ahead == ["yesterday"] or (ahead[0] in ("last", "this", "next") and ahead[-1] in english.TIMES)
@@ -181,7 +182,7 @@ def _without_time(words: list[str]) -> list[str]:
 
 
 def _is_clear(words: Sequence[str]) -> bool:
-    """Whether the words are understood alone, and say what is certain."""
+    """Whether the words can be understood alone, and are not uncertain."""
     plain = [word.strip(_EDGES).lower() for word in words]
     if plain and plain[-1] in english.DANGLING:
         return False
@@ -214,7 +215,7 @@ def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
 
 
 def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
-    """The words after "I" in the third person, and the category; None if they say nothing that lasts."""
+    """The words after "I" in the third person, and the category; None if they do not state anything lasting."""
     if len(rest) < 2:
         return None
     verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
@@ -241,7 +242,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
         category = english.PRESENT[verb]
         if verb in ("want", "love", "like", "plan", "intend") and after[0] == "to":
             category = "plan" if verb != "love" and verb != "like" else category
-        # "the" and the like point to what was said: "I love the idea".
+        # "the" and similar words refer to earlier sentences: "I love the idea".
         if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
             return None
         if after[:2] == ["all", "the"] or (category == "plan" and after[1:2] and after[1] in english.PASSING_WANTS):
@@ -253,7 +254,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
 
 
 def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] | None:
-    """The words of "have" in the third person."""
+    """The words after "have" in the third person, and the category."""
     if after[0] == "been" and len(after) > 2:
         if after[1] == "to":
             return ["has", *rest[1:]], "event"
@@ -266,7 +267,7 @@ def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] 
 
 
 def _lasts(words: Sequence[str]) -> bool:
-    """Whether a verb of the tables says something lasting with its next word."""
+    """Whether a verb of the tables with its next word states something lasting."""
     if words[0] == "looking" and words[1:2] not in (["into"], ["for"]):
         return False
     return not english.MUCH.intersection(words[2:3]) and " ".join(words[:2]) not in english.PASSING
@@ -277,7 +278,7 @@ def _is_vague(after: Sequence[str]) -> bool:
 
 
 def _category_of_state(after: Sequence[str]) -> str | None:
-    """The category of what follows "am" or "was"; None if it says nothing that lasts."""
+    """The category of the words after "am" or "was"; None if they do not state anything lasting."""
     word = after[0]
     if word in ("a", "an"):
         vague = ("bit", "little", "lot", "big", "huge", "mess", "mix", "fan", "while", "few")
@@ -305,7 +306,7 @@ def _third(verb: str) -> str:
 
 
 def _conjoin(words: Sequence[str]) -> list[str]:
-    """Words after a verb of the present: one that follows "and" is put into the third person too."""
+    """The words after a verb in the present. A verb after "and" is put into the third person too."""
     return [
         _third(word) if index and words[index - 1] == "and" and word in english.PRESENT else word
         for index, word in enumerate(words)
@@ -313,7 +314,7 @@ def _conjoin(words: Sequence[str]) -> list[str]:
 
 
 def _of_speakers_own(words: Sequence[str], said: Utterance) -> _Clause | None:
-    """A clause that begins with "My" or "One of my": a fact about what is the speaker's."""
+    """A clause that begins with "My" or "One of my", as a fact about something of the speaker."""
     if [word.lower() for word in words[:3]] == ["one", "of", "my"]:
         own = _of_speakers_own(words[2:], said)
         return None if own is None else own._replace(text=f"One of {own.text}")
@@ -349,7 +350,7 @@ def _possessive(name: str) -> str:
 
 
 def _of_name(words: Sequence[str], said: Utterance, names: frozenset[str]) -> _Clause | None:
-    """A clause about a name: words in capitals at the beginning, then a verb of the tables."""
+    """A clause about a name: capitalised words at the beginning, then a verb of the tables."""
     text = " ".join(words)
     name = _NAME.match(text)
     if name is None or name[0].endswith("'s"):
@@ -378,7 +379,7 @@ def _of_name(words: Sequence[str], said: Utterance, names: frozenset[str]) -> _C
 
 
 def _base(verb: str) -> str:
-    """The base form of a verb in the third person that the tables have, else the verb itself."""
+    """The base form of a verb in the third person if the tables have it, else the verb itself."""
     for base, third in english.IRREGULAR.items():
         if verb == third:
             return base
@@ -389,7 +390,7 @@ def _base(verb: str) -> str:
 
 
 def _clause(words: Iterable[str], entity: str, category: str, confidence: float) -> _Clause:
-    """The words as a sentence, with those of the first person replaced by the third."""
+    """The words as a sentence, with the first person replaced by the third."""
     said = [english.OWN_WORDS.get(word.lower().strip(_EDGES), word) for word in words]
     for index in range(1, len(said)):
         if said[index] == "I":
@@ -437,7 +438,7 @@ def _chinese_fact(words: str, said: Utterance, names: frozenset[str]) -> _Clause
 
 
 def _chinese_cue(rest: str) -> re.Match[str] | None:
-    """The cue at the beginning of what is said about a subject; None if it says nothing that lasts."""
+    """The cue at the beginning of the words about a subject; None if they do not state anything lasting."""
     cue = _CHINESE_CUE.match(rest)
     if cue is None or chinese.NOT_A_FACT.match(rest):
         return None

@@ -1,4 +1,4 @@
-"""The memory model of facts: entries that are drawn from texts, and the entities that they name."""
+"""The memory model of facts: entries that are extracted from texts, and the entities that they name."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

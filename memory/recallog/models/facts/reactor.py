@@ -1,4 +1,5 @@
-"""The reactor of extractions: draws facts from a turn, and keeps them as entries of the agent whose turn it was."""
+"""The reactor of extractions: extracts facts from a turn, and retains them as entries of the agent whose turn it
+was."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,13 +21,14 @@ from recallog_schemas.views import Remembered
 
 
 class Extraction(Reactor):
-    """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost, since no caller requested it.
+    """Answers `extraction.due` with one `memory.retained` for each new fact. It costs no units, since no caller
+    requested it.
 
-    Even if the space shares its entries, facts are only for the agent, unless others said all of the turn
-    to everybody: a model's own statement of sources is not trusted for that.
+    Facts are visible only to the agent, even if the space shares its entries, unless others said everything in the turn
+    to everybody. The sources that a model names are not trusted for this decision.
 
     If the extractor fails after its retries, the trigger is closed with `reaction.failed`. If a crash interrupts an
-    answer, the trigger is closed with the written part: a model is not called twice.
+    answer, the trigger is closed with the part that was written. The model is not called twice.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({EXTRACTION})
@@ -44,7 +46,7 @@ class Extraction(Reactor):
         utterances = extractors.bound_utterances([_utterance(each.shown) for each in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
         facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
-        # What others say without an audience is seen because it is shared.
+        # The agent sees events of others without an audience because they are shared.
         events = [each.shown.event for each in turn]
         public = all(said.audience is None and said.agent != trigger.agent for said in events)
         audience = None if public else (trigger.agent,)
@@ -54,8 +56,8 @@ class Extraction(Reactor):
     def _event(
         self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, TurnEvent], audience: tuple[str, ...] | None
     ) -> Event | None:
-        """The event of a fact, of the class of its least trusted source, about the person that its sources are about;
-        None if they are about several: to forget one of them could not reach it."""
+        """The event of a fact. It has the class of its least trusted source, and the person that its sources are about.
+        None if they are about several persons: erasing the data of one of them could not reach it."""
         sources = [seen[id_] for id_ in fact.sources]
         subjects = {source.shown.event.subject for source in sources} - {None}
         if len(subjects) > 1:

@@ -1,4 +1,5 @@
-"""Times that are relative to when a text was said, such as "last Friday", as dates: a fact is read much later."""
+"""Replaces times that are relative to when a text was said, such as "last Friday", by dates: a fact is read much
+later."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +14,7 @@ _MONTHS = (
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
 _COUNT_MAX = 200
-"""The longest time ago, in its unit, that is taken literally."""
+"""The largest number of units ago that is taken literally."""
 
 _ENGLISH = re.compile(
     r"(?:(?P<before>\b(?:since|until|by|from|of|on|in|during|before|after|for|about|around) )|\b)"
@@ -31,7 +32,7 @@ _CHINESE_YEARS = {"去年": -1, "今年": 0, "明年": 1}
 
 
 def write_dates(text: str, at: datetime | None) -> str:
-    """`text`, said at `at`, with dates instead of relative times. The same text if it is not known when it was said."""
+    """`text`, said at `at`, with dates instead of relative times. Unchanged if `at` is None."""
     if at is None or is_invented(at):
         return text
     return _replace_times(_CHINESE, _chinese, _replace_times(_ENGLISH, _english, text, at), at)
@@ -43,7 +44,7 @@ def _replace_times(
     def date(found: re.Match[str]) -> str:
         try:
             return date_of(found, at) or found[0]
-        except OverflowError:  # beyond the years 1 to 9999
+        except OverflowError:  # before the year 1 or after 9999
             return found[0]
 
     return pattern.sub(date, text)

@@ -1,6 +1,6 @@
-"""The synthesizer port: from a question and the entries that it finds to one answer, and a synthesizer without a model.
+"""The synthesizer port: answers a question from the entries that match it; and a synthesizer without a model.
 
-A synthesizer may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+A synthesizer may be a remote model, so its answers are not trusted. It is called only through `ask`, which returns only
 answers that have passed `check_synthesis`.
 """
 
@@ -15,7 +15,7 @@ from recallog_schemas.shortening import cut, first_sentence
 from recallog_schemas.views import RecallHit
 
 NOTHING = "No memories to reflect on."
-"""The answer where no entry was found; no synthesizer is asked. A synthesizer may give it too."""
+"""The answer if no entry was found. The synthesizer is then not called. A synthesizer may return it too."""
 
 _QUOTES_MAX = 5
 _QUOTE_CHARS_MAX = 200
@@ -23,12 +23,12 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
 class Synthesizer(ABC):
-    """Answers questions from entries. Implement it for a model or a rule of your own; `ask` calls it."""
+    """Answers questions from entries. Implement it for a model or a custom rule; `ask` calls it."""
 
     @abstractmethod
     async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
         """The answer to `question` from `hits`: facts and experiences, best first, at most `limits.SYNTHESIS_HITS`.
-        Weak ones are among them only if all are weak.
+        Weak hits are included only if all are weak.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
@@ -79,7 +79,7 @@ async def ask(
 
 
 def check_synthesis(answer: str) -> str:
-    """The answer in the form of an entry: its lines without control characters, at most
+    """The answer in the form of an entry's text: its lines without control characters, at most
     `facts_limits.SYNTHESIS_CHARS_MAX` characters. Raises `ModelFailed` if it is empty; idempotent."""
     lines = (one_line(line) for line in answer.strip().splitlines())
     text = cut("\n".join(lines), facts_limits.SYNTHESIS_CHARS_MAX)

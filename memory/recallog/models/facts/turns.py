@@ -1,4 +1,4 @@
-"""Turns: what an agent could see between two ends of its turns in a session."""
+"""Turns: the events that an agent could see between two ends of its turns in a session."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.views import Remembered
 
 _FIRST_EVENTS = 2 * facts_limits.EXTRACTED_EVENTS
-"""How many events the first read of each log returns: most turns are shorter, and end just before they are read."""
+"""The number of events that the first read of each log returns. Most turns are shorter, and end just before the
+read."""
 _REFLECTED = "agent.reflected"
 
 
@@ -33,19 +34,19 @@ class TurnEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """One turn of an agent in a session; None: of no session."""
+    """One turn of an agent in a session, or without a session if that is None."""
 
     space: str
     agent: str
     session: str | None
     since: int
-    """The offset at which its turn before ended; -1 if it is the first one."""
+    """The offset at which its previous turn ended; -1 if it is the first one."""
     end: int
     """The offset at which it ended."""
 
     def newest_of(self, snapshot: Snapshot, memories: Sequence[RememberedEvent]) -> Sequence[TurnEvent]:
-        """The newest of `memories` that belong to the turn, have a text, and are of a source that the space makes
-        facts from."""
+        """The newest of `memories` that belong to the turn, have a text, and are from a source from which the space
+        makes facts."""
         found: list[TurnEvent] = []
         sources = SourceClasses(snapshot.row(settings.SPACES, self.space))
         for memory in reversed(memories):
@@ -65,8 +66,8 @@ async def events_of(reading: AgentReading, turn: AgentTurn) -> Sequence[TurnEven
     """The newest events of a turn that its agent could see, that have a text, and that the space makes facts from,
     oldest first.
 
-    There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
-    dropped events of the turn, the space is folded up to its end.
+    There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out, since they are based on the other events. If
+    the views have dropped events of the turn, the space is folded up to its end.
     """
     log_events = reading.log_events
     newest = min(_FIRST_EVENTS, log_events)
@@ -86,6 +87,6 @@ async def events_of(reading: AgentReading, turn: AgentTurn) -> Sequence[TurnEven
 
 
 async def of_trigger(access: MemoryAccess, trigger: DueTrigger) -> Sequence[TurnEvent]:
-    """What the agent of a trigger could see in the turn whose end made it due, oldest first."""
+    """The events that the agent of a trigger could see in the turn whose end made it due, oldest first."""
     turn = AgentTurn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
     return await access.of_agent(trigger.space, trigger.agent, At(), events_of, turn)

@@ -1,4 +1,4 @@
-"""Items: values under a namespace and a key, which change as events do."""
+"""Items: values under a namespace and a key, changed by events."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

@@ -1,4 +1,4 @@
-"""Changes of items: each is published, and its answer has the verdict of the views."""
+"""Changes of items. Each change is published, and its answer contains the verdict of the views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,22 +35,22 @@ JUDGE = Judge(ItemsProjection, items.REFUSALS)
 """The verdicts on changes of items in all namespaces."""
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
-"""Keys of scratchpads that are reserved for the system, which writes them by its own events."""
+"""Keys of scratchpads that only events of the system write."""
 RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemAddress:
-    """Where an item lies."""
+    """The address of an item."""
 
     space: str
     agent: str
     namespace: Sequence[str]
     key: str
     argument: str = "value"
-    """The name of the argument that is the value, for messages."""
+    """The name of the argument that gives the value, for messages."""
     key_argument: str = "key"
-    """That of the key."""
+    """The name of the argument that gives the key."""
 
     @property
     def path(self) -> str:
@@ -89,7 +89,7 @@ def event(address: ItemAddress, kind: str, event_id: str | None = None, **fields
 async def change(
     access: MemoryAccess, address: ItemAddress, kind: str, event_id: str | None, **fields: Any
 ) -> ItemChange:
-    """Publish one change, and return its result. With an id, it may have been published before.
+    """Publish one change, and return its result. With an id, the change may have been published before.
 
     Raises `InvalidArgument`, also for a reserved key, `Conflict` and `Refused`.
     """
@@ -107,7 +107,7 @@ async def change(
 
 
 async def erase(access: MemoryAccess, address: ItemAddress, deleted: ItemChange) -> ItemChange:
-    """Erase all values that an item has had, and answer with its deletion."""
+    """Erase all values that an item has had, and return its deletion."""
     from recallog.commands.erasing import erase_events
 
     ids = await _changes_of(access.components.ledger, address)
@@ -116,7 +116,7 @@ async def erase(access: MemoryAccess, address: ItemAddress, deleted: ItemChange)
 
 
 async def _changes_of(ledger: Ledger, address: ItemAddress) -> list[str]:
-    """The ids of the events that have given an item its values."""
+    """The ids of the events that set the item's values."""
     found = []
     async for event in erasing.find_events(ledger, address.space, to_json(address.key)):
         payload = event.payload
@@ -127,7 +127,7 @@ async def _changes_of(ledger: Ledger, address: ItemAddress) -> list[str]:
 
 
 def _check_keys(address: ItemAddress, keys: Mapping[str, str]) -> None:
-    """Raise `InvalidArgument` for the first reserved key, naming the argument that has it."""
+    """Raise `InvalidArgument` for the first reserved key, with the name of its argument."""
     for argument, key in keys.items():
         is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
         if is_reserved and items.session_of(address.namespace) is not None:
@@ -141,7 +141,8 @@ def _check_keys(address: ItemAddress, keys: Mapping[str, str]) -> None:
 async def _make_refusal(
     access: MemoryAccess, address: ItemAddress, changed: Event, reason: str, position: Position | None
 ) -> ItemChange:
-    """The answer to a change that was refused, or would be. Deleting what does not exist is not an error."""
+    """The answer to a change that was refused, or that would be. Deleting an item that does not exist is not an
+    error."""
     if reason == items.UNKNOWN and changed.kind == "item.deleted":
         return ItemChange(changed=False, id=changed.id if position else None, position=position, item=None)
     raise await refusal(access, address, changed, reason)

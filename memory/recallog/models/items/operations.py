@@ -19,8 +19,8 @@ class Items(FacadePart):
     """Values that agents keep under a namespace and a key: `memory.items`.
 
     An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
+    change is made only if the item still has the version, or the SHA-256, that the caller has read. If two writers
+    change an item, the first one in the ledger succeeds, and the other gets `Conflict`.
     """
 
     attribute = "items"
@@ -109,7 +109,7 @@ class Items(FacadePart):
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
-        """Give an item another key in its namespace. An item that has this key is replaced.
+        """Give an item another key in its namespace. An item that already has this key is replaced.
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
@@ -161,7 +161,7 @@ class Items(FacadePart):
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ItemsPage":
-        """A page of the items of an agent, of all, or in a namespace and below it.
+        """A page of the items of an agent: all of them, or those in a namespace and below it.
 
         `cursor` takes the `next` of a page and selects the page after it.
         """

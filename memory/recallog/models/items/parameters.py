@@ -69,5 +69,5 @@ NewestFirst = Annotated[bool, Field(description="Most recently changed first; de
 
 
 def names(given: Sequence[str] | str) -> Sequence[str]:
-    """A validated namespace: no longer a text."""
+    """A namespace after validation: always a sequence."""
     return given

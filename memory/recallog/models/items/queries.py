@@ -1,4 +1,4 @@
-"""Items: one by its key, and pages of many."""
+"""Items: one by its key, and pages of items."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from recallog_schemas.models.items.views import ItemFound, ItemsPage, ItemView
 from recallog_schemas.timestamps import moment_of
 
 _FIELDS_BYTES = 512
-"""The approximate bytes of an item in an answer besides its value."""
+"""The approximate size of an item in an answer, without its value, in bytes."""
 
 
 async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> ItemFound:
@@ -31,8 +31,8 @@ async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> Item
 async def page(
     reading: AgentReading, namespace: Sequence[str], limit: int, cursor: str | None, *, newest_first: bool
 ) -> ItemsPage:
-    """The items of an agent in `namespace` and below it, after `cursor`. Raises `InvalidArgument` for a cursor of
-    other pages."""
+    """The items of an agent in `namespace` and below it, after `cursor`. Raises `InvalidArgument` if the cursor belongs
+    to other pages."""
     space, agent = reading.space, reading.agent
     prefix = items.newest_prefix(namespace) if newest_first else items.prefix_of(namespace)
     if cursor is not None and not cursor.startswith(prefix):

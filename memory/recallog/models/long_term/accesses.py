@@ -29,20 +29,20 @@ _log = logging.getLogger("recallog.accesses")
 
 @dataclass(slots=True)
 class _Reads:
-    """What one agent of a space has read."""
+    """The reads of one agent in a space."""
 
     counts: dict[str, int] = field(default_factory=dict)
     hits: int = 0
     misses: int = 0
     now: datetime | None = None
-    """The time that its newest query gave; None: the time of the space."""
+    """The time that its newest query gave; None means the time of the space."""
 
 
 class AccessCounter:
     """Collects the reads of one memory, and publishes them.
 
     It publishes after `limits.ACCESSED_SECONDS`, after `limits.ACCESSED_IDS_MAX` ids, before the memory's next publish,
-    and when the memory is closed. Its errors are never raised to a caller: the counts are lost.
+    and when the memory is closed. Its errors are never raised to a caller; the counts are then lost.
     """
 
     def __init__(self, access: "MemoryAccess") -> None:
@@ -52,19 +52,19 @@ class AccessCounter:
         self._timer_loop: asyncio.AbstractEventLoop | None = None
         self._flushes: set[asyncio.Task[None]] = set()
         self._is_read_only = False
-        """Whether the ledger cannot be written: nothing more is counted then."""
+        """Whether the ledger cannot be written. Reads are not counted then."""
 
     def observe(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
-        """Count what the answer to a query shows. `operation` is its qualified name."""
+        """Count the reads of the answer to a query. `operation` is its qualified name."""
         shown = _SHOWN.get(operation)
         ids = None if shown is None or arguments.get("as_of") is not None else shown(arguments, answer)
         if ids is not None and not self._is_read_only:
             self.count_lookup(arguments["space"], arguments["agent"], ids, getattr(answer, "now", None))
 
     def count_lookup(self, space: str, agent: str, ids: Sequence[str], now: datetime | None = None) -> None:
-        """Count one lookup of an agent that has found the entries `ids`: a miss if there are none.
+        """Count one lookup of an agent that found the entries `ids`. Without `ids` it is a miss.
 
-        `now` is the time of the query; None means that of the space. It is called in a running event loop.
+        `now` is the time of the query; None means the time of the space. Call it in a running event loop.
         """
         reads = self._reads.setdefault((space, agent), _Reads())
         for id_ in ids:
@@ -104,8 +104,9 @@ class AccessCounter:
             _log.debug("reads of entries were not counted: the memory could not be written in time")
 
     async def _events(self, space: str, collected: Mapping[tuple[str, str], _Reads]) -> list[Event]:
-        """The events of one space, without agents that have never acted there: reading does not make an agent known."""
-        from recallog_projections.views import activity, clock  # a process that only delegates does not need them
+        """The events of one space. Agents that have never acted there are left out: reading does not make an agent
+        known."""
+        from recallog_projections.views import activity, clock  # processes that only delegate do not need these
 
         agents = [agent for each, agent in collected if each == space]
 
@@ -120,14 +121,14 @@ class AccessCounter:
         return [each for agent, now in known.items() for each in _events_of(space, agent, collected[space, agent], now)]
 
     def _start(self) -> None:
-        """Publish what was counted, in a task of its own."""
+        """Start a task that publishes the counts."""
         self._stop_timer()
         task = asyncio.get_running_loop().create_task(self.flush(), name="recallog-accesses")
         self._flushes.add(task)
         task.add_done_callback(self._flushes.discard)
 
     def _set_timer(self) -> None:
-        """Let a timer of the running loop publish. A timer of a loop that has ended never fires."""
+        """Set a timer of the running loop that publishes the counts. A timer of a loop that has ended never fires."""
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer_loop is not loop:
             self._timer, self._timer_loop = loop.call_later(long_term_limits.ACCESSED_SECONDS, self._start), loop
@@ -139,7 +140,7 @@ class AccessCounter:
 
 
 def _events_of(space: str, agent: str, reads: _Reads, now: datetime | None) -> list[Event]:
-    """One event, or several if it has more ids than fit; none in a space without a time (`now`)."""
+    """One event, or several if it has more ids than fit. Without events if the space has no time and `now` is None."""
     at = reads.now or now
     if at is None:
         return []
@@ -177,7 +178,7 @@ def _asks_for_entries(arguments: Mapping[str, Any]) -> bool:
 
 
 def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
-    """The entries that the prompt shows. A prompt without entries does not count as a lookup."""
+    """The entries that the prompt shows; None if there are none. Such a prompt does not count as a lookup."""
     return answer.entries or None
 
 
@@ -196,4 +197,5 @@ _SHOWN: Mapping[str, Callable[[Mapping[str, Any], Any], Sequence[str] | None]] =
     "long_term.lessons": _of_lessons,
     "tiers.retrieve": _of_tiers,
 }
-"""By the qualified name of a query: the ids of the entries that an answer shows; None if it counts nothing."""
+"""By the qualified name of a query: a function that returns the ids of the entries that an answer shows, or None if the
+answer does not count."""

@@ -1,4 +1,4 @@
-"""Additions to entries by models that are built on long-term memory."""
+"""Additions to entries by the models that are built on long-term memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ class EntryAddition:
     async def find_linked(
         self, session: ReadSession, space: str, agent: str, query: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
-        """The offsets and owners of at most `limit` entries that are linked to what a query names, best first."""
+        """The offsets and owners of at most `limit` entries that are linked to the names in a query, best first."""
         return ()
 
     async def count_links(self, session: ReadSession, space: str, agent: str) -> int:
@@ -48,10 +48,11 @@ async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collec
 async def find_linked(
     session: ReadSession, space: str, agent: str, query: str, *, limit: int
 ) -> Sequence[tuple[int, str]]:
-    """The offsets and owners of entries that are linked to what a query names, best first; `limit` of each model."""
+    """The offsets and owners of entries that are linked to the names in a query, best first; at most `limit` of each
+    model."""
     return [each for one in _built_in() for each in await one.find_linked(session, space, agent, query, limit=limit)]
 
 
 async def count_links(session: ReadSession, space: str, agent: str) -> int:
-    """How many links there are between what entries name, in all models."""
+    """The number of links between the names in entries, in all models."""
     return sum([await each.count_links(session, space, agent) for each in _built_in()])

@@ -1,10 +1,10 @@
-"""Whether two similar texts say the same in other words or in another order, so that one of them may be archived.
+"""Whether two similar texts state the same in other words or in another order, so that one of them may be archived.
 
-Vectors hardly see the detail in which two facts differ. So two texts agree only if each word of one is a word of the
-other, or a synonym in the tables of `vocabulary`: numbers, quantities, dates, identifiers, names, negations,
-comparatives and tenses are words like others. Their order is the same, except for a time or a phrase at the beginning
-that may come at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree.
-The tables are of English and Chinese; words of other languages have no synonyms.
+Vectors hardly reflect the detail in which two facts differ. Therefore two texts agree only if each word of one is a
+word of the other, or a synonym in the tables of `vocabulary`: numbers, quantities, dates, identifiers, names,
+negations, comparatives and tenses are words like others. Their order is the same, except for a time or a phrase at the
+beginning that may come at the end, a passive, "X is Y" and "Y is X", and two names around "and". In case of doubt, two
+texts do not agree. The tables are of English and Chinese; words of other languages have no synonyms.
 """
 
 import re
@@ -24,7 +24,7 @@ _REPORTING = re.compile("[说讲问]|告诉|认为|觉得|知道|希望|要求|�
 
 
 def agree(one: str, other: str) -> bool:
-    """Whether two texts say the same, by their words."""
+    """Whether two texts state the same, by their words."""
     if "\n" in one.strip() or "\n" in other.strip():
         return texts.form_of(one) == texts.form_of(other)
     ours, theirs = texts.normal_text(one), texts.normal_text(other)
@@ -39,12 +39,13 @@ def agree(one: str, other: str) -> bool:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether a text is compared by characters: Chinese or Japanese."""
+    """Whether a text is compared by characters, as Chinese and Japanese are."""
     return HAN.search(text) is not None or KANA.search(text) is not None
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words, or characters, that all texts that agree with a text have too: most others have further ones."""
+    """The words, or characters, that every text which agrees with this text contains too. Most other texts contain
+    more."""
     normal = texts.normal_text(text)
     if _is_chinese(normal):
         return frozenset(_chinese(normal)) - frozenset("是的了")
@@ -72,14 +73,14 @@ def _names_agree(one: str, other: str) -> bool:
 
 
 def _inner_capitals(text: str) -> dict[str, str]:
-    """By word in lower case: how it is written inside a text that has capitals there."""
+    """Words inside a text that are written with capitals, by their lower case."""
     first, *others = re.findall(r"[\w'.@/-]*\w", text) or [""]
     words = [first, *others] if re.search(r"\d", first) else others
     return {} if text == text.lower() or text == text.upper() else {word.lower(): word for word in words}
 
 
 def _forms(text: str) -> Iterator[Sequence[str]]:
-    """The orders in which the words of a text say the same."""
+    """The orders of words in which a text states the same."""
     said = text.rstrip(".! ")
     for order in (said, *vocabulary.rewritten("orders", said)):
         words = _words(order)
@@ -88,7 +89,7 @@ def _forms(text: str) -> Iterator[Sequence[str]]:
 
 
 def _rotate(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The words with a phrase from their beginning at their end."""
+    """The words with a phrase moved from the beginning to the end."""
     for length in range(1, min(len(words), 9)):
         ahead = words[:length]
         if ahead[0] in vocabulary.words("marks") or (length <= 3 and any(_time().fullmatch(word) for word in ahead)):
@@ -97,7 +98,7 @@ def _rotate(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @cache
 def _time() -> re.Pattern[str]:
-    """A word of a time."""
+    """A pattern for a word of a time."""
     return re.compile("|".join(vocabulary.lines("times")))
 
 
@@ -112,7 +113,7 @@ def _chinese_forms(text: str) -> Iterator[str]:
 
 
 def _times_agree(one: str, other: str) -> bool:
-    """Whether the texts differ only in the place of their one time."""
+    """Whether the texts differ only in the position of their one time."""
     times = _CHINESE_TIME.findall(one)
     if len(times) != 1 or _CHINESE_TIME.findall(other) != times or _REPORTING.search(one):
         return False
@@ -120,7 +121,7 @@ def _times_agree(one: str, other: str) -> bool:
 
 
 def _chinese(text: str) -> str:
-    """A text without punctuation that says nothing, with one word for each group of synonyms."""
+    """A text without meaningless punctuation, with one word for each group of synonyms."""
     said = re.sub('[。.!！,，、"“”]+', "", text).strip()
     for word, first in vocabulary.replacements("chinese_synonyms"):
         said = said.replace(word, first)
@@ -129,7 +130,7 @@ def _chinese(text: str) -> str:
 
 @cache
 def _synonyms() -> dict[str, str]:
-    """By each word: what is said instead, in the same form."""
+    """By each word: its replacement in the same form."""
     found: dict[str, str] = {}
     for line in vocabulary.lines("synonyms"):
         first, *others = line.split()
@@ -139,7 +140,7 @@ def _synonyms() -> dict[str, str]:
 
 
 def _inflect(word: str) -> Sequence[str]:
-    """The word, and what would be its forms with -s, -ed and -ing."""
+    """The word, and its presumed forms with -s, -ed and -ing."""
     stem = word.removesuffix("e")
     plural = f"{word}es" if word.endswith(("s", "sh", "ch", "x")) else f"{word}s"
     return word, plural, f"{stem}ed", f"{stem}ing"

@@ -19,12 +19,12 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 Result = TypeVar("Result")
 
 _POINTS = 2
-"""How many times as many points are searched as entries are wanted: some of them may have changed since."""
+"""The factor between the points that are searched and the entries that are wanted, since some may have changed."""
 _ADDRESS = ("agent", "offset")
 
 
 class IndexedEntry(NamedTuple):
-    """An entry in the form that the index has."""
+    """An entry as the index has it."""
 
     point: str
     owner: str
@@ -34,20 +34,20 @@ class IndexedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntriesByIndex:
-    """What the index found for a query."""
+    """The entries that the index found for a query."""
 
     index: IndexSnapshot | None = None
-    """The generation that answered; None if none did."""
+    """The generation that answered; None if the index did not answer."""
     found: Mapping[Channel, Sequence[IndexedEntry]] = field(default_factory=dict)
     """By channel, best first. A channel that did not answer is absent."""
     idf: Mapping[str, float] | None = None
     """By term of the query, among the entries that the agent may see; None if words were not compared."""
     failures: Mapping[Channel, IndexUnavailable] = field(default_factory=dict)
-    """Why channels did not answer."""
+    """The errors of the channels that did not answer."""
 
     @classmethod
     def failed_with(cls, query: RecallQuery, error: IndexUnavailable) -> Self:
-        """The answer of an index that cannot answer."""
+        """The result if the index cannot answer."""
         return cls(failures={channel: error for channel in (SEMANTIC, KEYWORD) if channel in query.channels})
 
     @property
@@ -64,9 +64,10 @@ class EntriesByIndex:
 
 
 async def find(index: SemanticIndex | None, partition: int, query: RecallQuery, depth: int) -> EntriesByIndex:
-    """The best entries of the channels `semantic` and `keyword`, as far as the query has them and they can answer.
+    """The best entries of the channels `semantic` and `keyword`, if the query has them and they can answer.
 
-    Each has `depth` entries and some more. Never raises `IndexUnavailable`. `index` is None if the index is off.
+    Each channel has `depth` entries and some more. Never raises `IndexUnavailable`. `index` is None if the index is
+    off.
     """
     if index is None or not query.text.strip() or query.channels.isdisjoint((SEMANTIC, KEYWORD)):
         return EntriesByIndex()
@@ -97,7 +98,7 @@ async def _find_in_index(index: IndexSnapshot, query: RecallQuery, limit: int) -
 
 
 async def _of_channel(work: Awaitable[Result]) -> Result | IndexUnavailable:
-    """The result, or the error of a channel that cannot answer alone. Raises what concerns the whole index."""
+    """The result, or the error if only this channel cannot answer. Errors of the whole index are raised."""
     try:
         return await work
     except (IndexLost, IndexDamaged):
@@ -107,7 +108,8 @@ async def _of_channel(work: Awaitable[Result]) -> Result | IndexUnavailable:
 
 
 async def _nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Sequence[IndexedEntry] | None:
-    """The entries with the highest cosine; None if no model can read the query, or if they are not wanted."""
+    """The entries with the highest cosine; None if no model can read the query, or if the query does not use this
+    channel."""
     if SEMANTIC not in query.channels:
         return None
     asked = await by_index.embed_query(index, query)
@@ -119,7 +121,8 @@ async def _nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Sequ
 async def _find_by_words(
     index: IndexSnapshot, query: RecallQuery, limit: int
 ) -> tuple[Sequence[IndexedEntry], Mapping[str, float]] | None:
-    """The entries with the best BM25 scores, and the idf of the query's terms; None if they are not wanted."""
+    """The entries with the best BM25 scores, and the idf of the query's terms; None if the query does not use this
+    channel."""
     if KEYWORD not in query.channels:
         return None
     searched = query_terms(query.text, ()).terms

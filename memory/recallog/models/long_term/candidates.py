@@ -1,7 +1,7 @@
-"""Entries in recall: only the rows of the views decide what they are and who may read them.
+"""Entries in recall. The rows of the views alone determine their content and their readers.
 
-The index finds entries by the form that it has processed. What it found is compared with the rows: an entry that has
-ended, or that the agent may not read, is dropped, and one with a newer text is compared by words.
+The index finds entries in the form that it has processed. They are compared with the rows: an entry that has ended, or
+that the agent may not read, is dropped, and an entry with a newer text is compared by words.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from recallog_schemas.views import RecallHit, RecallView
 
 
 class EntryCandidates(CandidateSource):
-    """Finds entries: by meaning and words where the index has them, the newest others by words."""
+    """Finds entries by meaning and words if the index has them, and the newest other entries by words."""
 
     kind = entry_reading.KIND
     hidden = (entry_reading.CAPTURED,)
@@ -58,7 +58,7 @@ class EntryCandidates(CandidateSource):
         rows = [row for row in rows if row.offset not in known and not row.captured]
         if index is None or index.checkpoint < snapshot.processed:
             return rows
-        # It has the forms of the past too, unless there were too many.
+        # The index has the past forms too, unless there were too many.
         stored = await index.engine.retrieve(index.collection, [point_id_of(row) for row in rows], payload=())
         return [row for row in rows if point_id_of(row) not in stored]
 

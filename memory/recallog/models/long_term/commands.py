@@ -1,4 +1,4 @@
-"""Changes of entries: each is published, and its answer has the verdict of the views."""
+"""Changes of entries. Each change is published, and its answer contains the verdict of the views."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -81,14 +81,14 @@ _ENVELOPE = ("at", "subject", "session", "audience")
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The verdict of the views on a text now."""
+    """The verdict that the views would give on a text now."""
 
     answer: Retained | None
-    """The answer if there is nothing to write."""
+    """The answer if nothing has to be written."""
     nearest: NearestEntry | None = None
     """The entry that is most similar to the one that would be stored."""
     supersedes: tuple[str, ...] = ()
-    """The entries that it would supersede."""
+    """The entries that the stored entry would supersede."""
 
 
 async def retain(access: MemoryAccess, event: Event) -> Retained:
@@ -138,7 +138,7 @@ def entry_event(
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The options that are not None: those of the payload, and those of the envelope."""
+    """The options that are not None: those for the payload, and those for the envelope."""
     given = {name: value for name, value in options.items() if value is not None}
     return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
 
@@ -187,7 +187,7 @@ async def _look_at(reading: AgentReading, event: Event, *, compares: bool) -> _L
         ]
     )
     if own.row(tables.IDS, event.space, "", event.id) is not None:
-        return _Look(None)  # it is a repeat: the ledger compares both, and the first verdict counts
+        return _Look(None)  # a repeat: the ledger compares both events, and the first verdict counts
     configured = own.row(settings.AGENTS, event.space, event.agent)
     gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
     if gate.enabled and (rejected := _explain_rejection(event.payload["text"], gate)) is not None:
@@ -206,7 +206,7 @@ async def _look_at(reading: AgentReading, event: Event, *, compares: bool) -> _L
 
 
 async def _nearest(reading: AgentReading, row: EntryRow) -> NearestEntry | None:
-    """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
+    """The most similar live entry with the same owner, type, readers and subject; None if there is none, or if no index
     answers."""
     try:
         found = await similar(
@@ -258,7 +258,7 @@ def _make_retained(event: Event, ref: EntryRef, position: Position | None, neare
 
 
 async def _publish_entry(access: MemoryAccess, event: Event) -> tuple[EntryRef, Position]:
-    """The verdict on an event that would retain an entry, and its position."""
+    """The verdict on an event that retains an entry, and its position."""
     key = tables.ref_key(event.space, event.id)
     verdict = await JUDGE.publish(access, [event], [key])
     ref = verdict.snapshot.row(tables.IDS, *key[1:])
@@ -273,7 +273,7 @@ async def _publish_entry(access: MemoryAccess, event: Event) -> tuple[EntryRef, 
 async def update(
     access: MemoryAccess, space: str, agent: str, entry_id: str, event_id: str | None, fields: UpdateOptions
 ) -> EntriesChange:
-    """Change a live entry of an agent. Raises `Refused`; nothing has changed then."""
+    """Change a live entry of an agent. Raises `Refused`; nothing is changed then."""
     if not fields:
         raise InvalidArgument("give at least one field to change", path="text", rule="nothing_given")
     event = _event(space, agent, "updated", {"entry": entry_id, **fields}, event_id)
@@ -290,14 +290,14 @@ async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, r
 
 
 _DONE = {"archived": tables.ARCHIVED, "restored": tables.LIVE}
-"""By change: the state of an entry that no longer needs it."""
+"""By change: the state of an entry for which the change is not needed."""
 
 
 async def change_one(
     access: MemoryAccess, space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None
 ) -> EntriesChange:
-    """Make a change of one entry of an agent; `changed` is false if there is nothing to change. Values of the payload
-    that are None are left out. Raises `Refused`; nothing has changed then."""
+    """Make a change of one entry of an agent; `changed` is false if nothing has to be changed. Values of the payload
+    that are None are left out. Raises `Refused`; nothing is changed then."""
     given = {name: value for name, value in payload.items() if value is not None}
     event = _event(space, agent, change, given, event_id)
     changed = await _change(access, [event], look=event_id is None)
@@ -308,7 +308,7 @@ async def change_one(
 
 
 async def _with_superseded(access: MemoryAccess, space: str, changed: EntriesChange) -> EntriesChange:
-    """The answer to a change that gave entries their texts, with the entries that they supersede."""
+    """The answer to a change that set texts of entries, with the entries that these supersede."""
     past = await access.of_space(space, At(after=changed.position), _superseded_by, changed.ids)
     return changed.model_copy(update={"supersedes": past})
 
@@ -322,7 +322,7 @@ async def _superseded_by(reading: SpaceReading, ids: Sequence[str]) -> tuple[str
 async def grant(
     access: MemoryAccess, space: str, agent: str, units: float, reason: str | None, event_id: str | None
 ) -> EntryStats:
-    """Add units to the balance of an agent, or subtract them, and return its numbers."""
+    """Add units to the balance of an agent, or subtract them, and return the agent's numbers."""
     payload = {"units": units} if reason is None else {"units": units, "reason": reason}
     (position,) = await access.append([_event(space, agent, "metered", payload, event_id)])
     return await access.of_agent(space, agent, At(after=position), queries.stats)
@@ -345,7 +345,7 @@ async def forget(
     subject: str | None,
     reason: str | None,
 ) -> EntriesChange:
-    """Erase entries by id, or all about a person. Raises `Refused` if the agent does not own one of them."""
+    """Erase entries by id, or all entries about a person. Raises `Refused` if the agent does not own one of them."""
     if (ids is None) == (subject is None):
         raise InvalidArgument("entry_ids: give the ids of entries, or a subject", path="entry_ids", rule="one_of")
     more = {} if reason is None else {"reason": reason}
@@ -364,15 +364,15 @@ async def forget(
 
 
 async def _about(reading: AgentReading, subject: str) -> list[str]:
-    """The ids of the entries of an agent about a person, retracted and archived ones among them."""
+    """The ids of the entries of an agent about a person, including retracted and archived ones."""
     length = len(tables.subject_key(subject, 0))
     rows = await reading.every(tables.SUBJECTS, reading.space, reading.agent, f"{subject}/")
     return [row.id for key, row in rows if len(key) == length]
 
 
 async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
-    """Change the entries that an event names. Entries that are no longer live are left out. Raises `Refused`, and
-    changes nothing, if the agent does not own one of them."""
+    """Change the entries that an event names, except those that are no longer live. Raises `Refused`, and changes
+    nothing, if the agent does not own one of them."""
     (refused,) = await JUDGE.foresee(access, [event])
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
@@ -387,7 +387,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
 
 
 async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
-    """Publish changes of the entries of one agent; with `look`, only if the views would apply the first one."""
+    """Publish changes of the entries of one agent. With `look`, only if the views would apply the first one."""
     ids = [id_ for event in events for id_ in changed_ids(event)]
     if look:
         (foreseen,) = await JUDGE.foresee(access, [events[0]])
@@ -414,7 +414,7 @@ async def _make_refusal(access: MemoryAccess, event: Event, id_: str, reason: st
 
 
 async def _twin(reading: ReadSession, event: Event) -> str | None:
-    """The id of the entry that has the text which a change of one entry would give it; None if there is none now."""
+    """The id of the entry that already has the text which a change would give to another entry; None without one."""
     rows = await JUDGE.fold_now(reading, [event])
     ref = linking.verdict(rows, event.space, event.payload["entry"])
     row = (linking.live if ref.status == tables.LIVE else linking.read_ended)(rows, event.space, ref)
@@ -424,7 +424,7 @@ async def _twin(reading: ReadSession, event: Event) -> str | None:
 
 def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: str | None = None) -> Refused:
     why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned), twin=twin)
-    # This agent may not learn whether an entry of others exists.
+    # An agent must not learn whether an entry of another agent exists.
     return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
 
 
@@ -432,7 +432,7 @@ def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: s
 
 
 async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str] | None, entry_type: str) -> Seeded:
-    """Publish the entries with which an agent begins: those that are not there yet."""
+    """Publish the initial entries of an agent that do not exist yet."""
     events = {
         event.id: event
         for event in (
@@ -453,7 +453,7 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
 def _event(
     space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
-    """The event of a change. Raises as `made` does."""
+    """The event of a change. Raises the same errors as `make_event`."""
     return make_event(space, agent, f"memory.{change}", payload, event_id, **envelope)
 
 

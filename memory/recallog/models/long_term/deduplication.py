@@ -1,7 +1,7 @@
-"""Near-duplicates: entries of an agent that say the same in other words, found on request or by a reactor.
+"""Near-duplicates: entries of an agent that state the same in other words, found on request or by a reactor.
 
-Both apply one rule: two texts agree in all words that may matter (`agreement`), and are similar. What is archived names
-the entry that stays, and can be restored.
+Both apply one rule: two texts agree in all words that may matter (`agreement`), and are similar. An archived entry
+names the entry that stays, and can be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,16 +31,16 @@ from recallog_schemas.models.long_term.views import Deduplicated, NearDuplicate
 from recallog_streams.progress import Progress
 
 _NEAREST = 8
-"""How many entries similar to one are looked at."""
+"""The number of entries that are compared with one because they are similar."""
 _COMPARED_ROWS = 32
-"""Entries that are compared at a time: their texts are embedded together."""
+"""The number of entries that are compared at a time: their texts are embedded together."""
 
 
 class Deduplication(Reactor):
     """Answers `deduplication.due` by merging one new entry with its near-duplicates, as `deduplicate` does.
 
-    It compares the entry with the few that are most similar to it, and a text that the model cannot read with the
-    newest entries of its type. It answers with nothing if the index is off.
+    It compares the entry with the few that are most similar to it. If the model cannot read its text, it compares it
+    with the newest entries of its type. If the index is off, the answer has no events.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({DEDUPLICATION})
@@ -59,10 +59,10 @@ class Deduplication(Reactor):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which entries are compared, and which near-duplicates are archived."""
+    """The entries to compare, and the near-duplicates to archive."""
 
     of: Collection[str] | None
-    """The entries of which near-duplicates are wanted; None: all."""
+    """The entries whose near-duplicates are wanted; None: all."""
     apply: bool
     """Whether near-duplicates are archived."""
     only: Collection[str] | None
@@ -72,8 +72,7 @@ class Chosen:
 async def deduplicate(
     access: MemoryAccess, space: str, agent: str, chosen: Chosen, progress: Progress | None
 ) -> Deduplicated:
-    """Find the near-duplicates among the live entries of an agent, or of some of them, and archive them if they are to
-    be.
+    """Find the near-duplicates among the live entries of an agent, or of some of them, and archive them on request.
 
     Near-duplicates agree in all words that may matter (`agreement`), and are similar; texts that the model cannot read
     have the same words. An entry that a later one supersedes is left alone. Of two facts the newer stays, and of other
@@ -100,8 +99,8 @@ async def deduplicate(
 async def _near_duplicates(
     access: MemoryAccess, rows: Sequence[EntryRow], progress: Progress | None, are_all: bool
 ) -> list[NearDuplicate]:
-    """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
-    archived.
+    """The pairs of near-duplicates, in the order in which they can be merged: a pair does not contain an entry that an
+    earlier pair archives.
 
     A text that the model cannot read is compared with `rows` if they `are_all`, else with the newest of its type.
     """
@@ -142,12 +141,12 @@ async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
 
 
 def _by_words(row: EntryRow) -> object:
-    """What near-duplicates have in common that the model cannot read."""
+    """A key that near-duplicates share if the model cannot read them."""
     return words_of(row.text), row.type, compared_by(row)
 
 
 async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
-    """Those of `rows` that are live, have the same text still, and are superseded by none, as they are now."""
+    """The current rows of entries that are live, still have the same text, and are not superseded."""
     keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
     snapshot = await reading.snapshot(keys)
     now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
@@ -157,7 +156,7 @@ async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow
 
 
 async def _similar_to(reading: AgentReading, rows: Sequence[EntryRow]) -> list[tuple[int, EntryRow, SimilarEntries]]:
-    """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
+    """The entries among `rows`, all of one agent, that are live now: their indexes, rows and similar entries."""
     live = {row.offset: row for row in await _live(reading, rows)}
     numbers = [number for number, row in enumerate(rows) if row.offset in live]
     found = await similar_to_each(
@@ -176,15 +175,16 @@ _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
 
 
 def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
-    """The one of two near-duplicates that stays, and the other: red-lined ones stay, then newer facts, then older."""
+    """(the one of two near-duplicates that stays, the other). A red-lined entry stays, else the newer fact or the older
+    entry of another type."""
     older, newer = sorted((one, other), key=lambda each: each.offset)
     kept, archived = (newer, older) if one.type == "fact" else (older, newer)
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
 async def _merging(reading: SpaceReading, pairs: Sequence[NearDuplicate], envelope: Mapping[str, Any]) -> list[Event]:
-    """The events that archive one entry of each pair, and give the other one the stronger priority of both, if both are
-    live and have their texts still. A pin is free before it is given again."""
+    """For each pair whose entries are live and still have their texts: the events that archive one, and give the other
+    the stronger priority of both. A pin is released before it is given again."""
     texts_of = {each.kept: each.kept_text for each in pairs} | {each.archived: each.archived_text for each in pairs}
     found = await entries_by_id(reading, reading.space, texts_of)
     live = (each.row for each in found.values() if each.row is not None and each.ref.status == tables.LIVE)

@@ -16,16 +16,16 @@ class FoundEntry(NamedTuple):
 
     ref: EntryRef
     row: EntryRow | None
-    """None if the entry is erased, or if there never was one."""
+    """None if the entry is erased, or never existed."""
 
     def is_shown_to(self, agent: str) -> bool:
-        """Whether the id stands for the entry. That of a captured call stands for its event, unless `agent` has been
-        given the entry."""
+        """Whether the id refers to the entry for `agent`. The id of a captured call refers to its event, unless the
+        agent was given the entry."""
         row = self.readable_by(agent)
         return not self.ref.captured or (row is not None and not row.captured)
 
     def readable_by(self, agent: str) -> EntryRow | None:
-        """The entry, if `agent` may read it: one that is retracted or archived is readable to its owner alone."""
+        """The entry, if `agent` may read it. A retracted or archived entry is readable only to its owner."""
         row = self.row
         return row if row is not None and entry_reading.may_read(agent, row, self.ref.status) else None
 

@@ -1,4 +1,4 @@
-"""Erasures in time travel: what is erased in the ledger is erased in every past of it too."""
+"""Erasures in time travel: content that is erased in the ledger is also erased in every past view."""
 
 from collections.abc import Sequence
 
@@ -18,10 +18,10 @@ async def find_erasures(present: ReadSession, space: str) -> dict[str, Erasure]:
 
 
 async def events(past: ReadSession, present: ReadSession, space: str) -> Sequence[Event]:
-    """The events that erase in a past what is erased now.
+    """Events that erase in a past view the entries that are erased now.
 
-    As of a time, an entry can remain whose duplicate is erased now: the past ends before later events, and
-    one of them may be the entry that it repeats.
+    A past view by time can have an entry that is a duplicate of an erased entry: the past view ends before later
+    events, and one of these may be the entry that it repeats.
     """
     erased = await find_erasures(present, space)
     if not erased:
@@ -45,7 +45,7 @@ def _parts(ids: Sequence[str]) -> Sequence[Sequence[str]]:
 
 
 async def _event(past: ReadSession, space: str, id_: str, erasure: Erasure) -> Event:
-    """The erasure of an entry by the one who owned it then."""
+    """The erasure of an entry by the agent that owned it then."""
     key = tables.ref_key(space, id_)
     ref = (await past.snapshot([key])).row(tables.IDS, *key[1:])
     if ref is None:

@@ -13,7 +13,7 @@ from recallog_projections.models.long_term import tables
 async def find_losses(reading: AgentReading, ids: Collection[str]) -> Mapping[str, GroundLoss]:
     """The losses among entries that the agent may read, or could read until they were retracted, by id.
 
-    An erased entry has no readers any more: only its owner learns of the erasure.
+    An erased entry no longer has readers. Only its owner learns of the erasure.
     """
     if not entry_presence.has_entries(await reading.snapshot(entry_presence.rows(reading.space)), reading.space):
         return {}

@@ -30,7 +30,7 @@ class EntriesInventory:
 
 
 def _reason(entry: FoundEntry, agent: str) -> str:
-    """Why an entry has left, which its owner alone may read."""
+    """Why an entry is gone. Only its owner may read the reason."""
     ref = entry.ref
     if ref.status == LIVE or entry.readable_by(agent) is None:
         return "not readable any more"

@@ -1,4 +1,4 @@
-"""The lineage of entries: by the id of a source, what was made from it."""
+"""The lineage of entries: by the id of a source, the entries that were made from it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class EntryLineage(LineageSource):
         return {id_: [*(() if row is None else row.ids), *self._ended.get(id_, ())] for id_, row in live.items()}
 
     async def _find_ended(self, reading: AgentReading) -> Mapping[str, Sequence[str]]:
-        """Of the entries that have ended, only their owner may read one, so no others are searched."""
+        """Entries that have ended are readable only to their owners, so entries of other agents are not searched."""
         page = await reading.page(
             tables.ENDED, reading.space, reading.agent, newest_first=True, limit=limits.LOG_EVENTS_KEPT
         )

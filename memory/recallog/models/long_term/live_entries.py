@@ -1,4 +1,4 @@
-"""Live entries that an agent may read: by their addresses, the newest, and pages of them."""
+"""Live entries that an agent may read: by their addresses, the newest ones, and pages of them."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 
 @dataclass(frozen=True, slots=True)
 class WantedEntries:
-    """Which of its live entries an agent asks for; None: all."""
+    """Which of its live entries an agent requests. None in a field means no restriction."""
 
     type: str | None = None
     tier: str | None = None
@@ -28,7 +28,7 @@ class WantedEntries:
 async def at(
     reading: ReadSession, space: str, agent: str, addresses: Collection[tuple[str, int]]
 ) -> dict[int, EntryRow]:
-    """By offset: the rows of those live entries at these owners and offsets that `agent` may read."""
+    """By offset: the rows of the live entries at these owners and offsets that `agent` may read."""
     needs = [RowKey(tables.ROWS.name, space, owner, tables.key_of(offset)) for owner, offset in addresses]
     if not needs:
         return {}
@@ -42,8 +42,8 @@ async def page_of(
 ) -> RowPage[EntryRow]:
     """The wanted live entries of an agent, newest first, after the key `after`.
 
-    With a tier or a filter it is filled from as many pages of rows as needed. Then a page follows only if it has an
-    entry.
+    With a tier or a filter, the page is filled from as many pages of rows as needed. It then has a next page only if
+    that page has an entry.
     """
     if wanted.tier is None and wanted.has_fields is None:
         return await _page_of(session, space, agent, wanted.type, after, limit)
@@ -82,7 +82,8 @@ async def _page_of(
 
 
 async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_type: str) -> Sequence[EntryRow]:
-    """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
+    """The newest live entries of a type: up to `limits.RECALL_ENTRIES` of the agent's own, and those among the same
+    number of the newest entries that it may read."""
 
     async def read(session: ReadSession) -> list[EntryRow]:
         own = await page_of(session, space, agent, WantedEntries(entry_type), None, long_term_limits.RECALL_ENTRIES)
@@ -99,7 +100,8 @@ async def newest(
     most: int = long_term_limits.RECALL_ENTRIES,
     has_fields: Passes | None = None,
 ) -> Sequence[EntryRow]:
-    """The newest live entries that `agent` may read, at most `most`, in ledger order; those that pass a filter."""
+    """The newest live entries that `agent` may read, at most `most`, in ledger order. With `has_fields`, those that
+    pass it."""
     if has_fields is not None:
         return (await passing(reading, space, agent, has_fields))[-most:]
     found = await reading.steady(lambda session: _newest(session, space, agent, most))
@@ -123,7 +125,7 @@ async def passing(reading: ReadSession, space: str, agent: str, has_fields: Pass
 
 
 async def _every(session: ReadSession, space: str, agent: str) -> AsyncIterator[EntryRow]:
-    """The live entries of an agent, and those of others that it may read. One may come twice."""
+    """The live entries of an agent, and those of others that it may read. An entry may occur twice."""
     for _, row in await session.every(tables.ROWS, space, agent):
         yield row
     for reader in (agent, ""):

@@ -1,4 +1,4 @@
-"""The reactor of migrations: what an agent wants to keep of its working memory becomes entries when a session ends."""
+"""The reactor of migrations: items of working memory that an agent wants to keep become entries when a session ends."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,9 +14,9 @@ from recallog_schemas.models.long_term.triggers import MIGRATION
 
 
 class Migration(Reactor):
-    """Answers `migration.due` with one `memory.retained` for each text, at no cost: nobody asked for it.
+    """Answers `migration.due` with one `memory.retained` for each text. It costs no units, since nobody requested it.
 
-    A text that the agent keeps already is a duplicate, which the view of entries skips.
+    A text that the agent already keeps is a duplicate, which the view of entries skips.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({MIGRATION})

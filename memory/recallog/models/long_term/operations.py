@@ -1,4 +1,4 @@
-"""What agents keep on purpose: the entries of their long-term memory."""
+"""The entries of long-term memory, which agents keep on purpose."""
 
 from typing import TYPE_CHECKING, Unpack
 
@@ -57,9 +57,9 @@ class Entries(FacadePart):
         entry_id: long_term_parameters.NewEntryId = None,
         **options: Unpack[RetainOptions],
     ) -> "Retained":
-        """Keep a text as an entry of an agent, and answer what became of it once the views have it.
+        """Keep a text as an entry of an agent, and return the outcome once the views have it.
 
-        A text that an entry of the same type, readers and person has already is skipped, at no cost, and the answer
+        If an entry of the same type, readers and person already has the text, it is skipped, at no cost, and the answer
         names that entry. `dedup` says which texts are the same. By default facts and lessons may differ in white space,
         capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
         similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
@@ -114,7 +114,7 @@ class Entries(FacadePart):
     ) -> "Retained":
         """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
 
-        It costs the agent nothing, and the same experience may be kept twice: it happened twice.
+        It costs the agent nothing. The same experience may be kept twice, since it may happen twice.
         """
         event = long_term.commands.experience_event(space, agent, action_type, summary, entry_id, options)
         return await long_term.commands.record_experience(self._access, event)
@@ -158,10 +158,11 @@ class Entries(FacadePart):
         subject: long_term_parameters.ForgottenSubject = None,
         reason: long_term_parameters.ChangeReason = None,
     ) -> "EntriesChange":
-        """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
+        """Erase entries of the agent: the views, the index and the past views no longer have their texts.
 
-        Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
-        is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
+        Entries that were made from them are retracted. Entries that are already erased are left out; if no entry is
+        left, nothing is written, and `changed` of the answer is false. The events that retained the texts stay in the
+        ledger.
 
         Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
         """
@@ -182,9 +183,9 @@ class Entries(FacadePart):
         *,
         reason: long_term_parameters.ChangeReason = None,
     ) -> "EntriesChange":
-        """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
+        """Take back an entry of the agent that was wrong. It is no longer found, and its owner can read it by its id.
 
-        If it is not live any more, nothing is written, and `changed` of the answer is false.
+        If it is no longer live, nothing is written, and `changed` of the answer is false.
 
         Raises `Refused` if the agent owns no such entry.
         """
@@ -206,9 +207,9 @@ class Entries(FacadePart):
         reason: long_term_parameters.ChangeReason = None,
         event_id: parameters.NewEventId = None,
     ) -> "EntriesChange":
-        """Put away an entry of the agent that is not needed now. It is found no longer, and `restore` brings it back.
+        """Put away an entry of the agent that is not needed now. It is no longer found, and `restore` brings it back.
 
-        If it is archived already, nothing is written, and `changed` of the answer is false.
+        If it is already archived, nothing is written, and `changed` of the answer is false.
 
         Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
         """
@@ -233,7 +234,7 @@ class Entries(FacadePart):
     ) -> "EntriesChange":
         """Bring back an archived entry of the agent in its former form and tier. It ages from now on.
 
-        If it is live already, nothing is written, and `changed` of the answer is false.
+        If it is already live, nothing is written, and `changed` of the answer is false.
 
         Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
         for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
@@ -254,9 +255,9 @@ class Entries(FacadePart):
         reason: long_term_parameters.ChangeReason = None,
         event_id: parameters.NewEventId = None,
     ) -> "EntryStats":
-        """Give an agent units that it may spend on entries, and answer its numbers with the new balance.
+        """Give an agent units that it may spend on entries, and return its numbers with the new balance.
 
-        From the first grant on it pays for what it retains. A negative number takes units, as a use does.
+        From the first grant on, the agent pays for the entries that it retains. A negative number takes units away.
         """
         return await long_term.commands.grant(self._access, space, agent, units, reason, event_id)
 
@@ -274,9 +275,9 @@ class Entries(FacadePart):
         to: long_term_parameters.Receiver,
         entry_ids: long_term_parameters.EntryIds,
     ) -> "EntriesChange":
-        """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
+        """Give entries of the agent to another one. They get the priority normal, and lose their other readers.
 
-        An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
+        An entry that is not live, or whose text the receiver already has, is left out and named in `refused`.
 
         Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
         """
@@ -294,7 +295,8 @@ class Entries(FacadePart):
         entry_id: long_term_parameters.EntryId,
         **at: Unpack[At],
     ) -> "EntryFound":
-        """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
+        """The entry with an id, if the agent may read it. A retracted or archived entry is readable only to its
+        owner."""
         return await self._access.of_agent(space, agent, at, long_term.queries.get, entry_id)
 
     @operation(
@@ -317,9 +319,9 @@ class Entries(FacadePart):
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page after it; what is retained meanwhile is on none of
-        them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
-        given, are ranked: pinned ones first, then by age and priority.
+        `cursor` takes the `next` of a page and selects the page after it. Entries that are retained meanwhile are not
+        on any of the pages. By priority, the newest 1,000 entries with the given `type`, `tier` and fields of `filter`
+        are ranked: pinned ones first, then by age and priority.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
         wanted = long_term.live_entries.WantedEntries(type, tier, await self._access.passes(space, filter, at))
@@ -341,10 +343,11 @@ class Entries(FacadePart):
         limit: long_term_parameters.LessonsLimit = long_term_limits.LESSONS,
         **at: Unpack[At],
     ) -> "LessonsView":
-        """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
+        """The lessons that an agent may read and that match a question: its pinned ones first, then the most similar.
 
-        The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
-        index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
+        The similarity is the cosine of both texts. The priority critical adds 0.3, important adds 0.15, and low
+        subtracts 0.1. While the index is off, starting or down, words are compared instead; `relevance_by` of the
+        answer says which.
         """
         return await self._access.of_agent(space, agent, at, long_term.queries.lessons, query, limit)
 
@@ -363,12 +366,13 @@ class Entries(FacadePart):
         *,
         type: long_term_parameters.Type = "lesson",  # noqa: A002  # the name that entries and their events have
     ) -> "Seeded":
-        """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
+        """Give an agent initial entries, which cost nothing. Their ids depend on the texts, so that repeating it adds
+        nothing."""
         return await long_term.commands.seed(self._access, space, agent, texts, type)
 
     @operation(example="recallog long-term stats village baker")
     async def stats(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "EntryStats":
-        """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
+        """How many entries an agent keeps, by type, which are pinned, and how many units it can still spend."""
         return await self._access.of_agent(space, agent, at, long_term.queries.stats)
 
     @operation(example="recallog long-term audit village baker --limit 20")
@@ -381,7 +385,7 @@ class Entries(FacadePart):
         limit: long_term_parameters.AuditLimit = limits.PAGE_ITEMS,
         **at: Unpack[At],
     ) -> "AuditView":
-        """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
+        """The newest changes of the entries of an agent, without their content, from the 2,000 that are on record."""
         return await self._access.of_agent(space, agent, at, long_term.queries.audit, entry_id, limit)
 
     @operation(example="recallog long-term erasures village baker")
@@ -422,11 +426,12 @@ class Entries(FacadePart):
         """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
         Two entries are near-duplicates if they are similar, facts with a cosine above 0.92 and others above 0.85, and
-        if they say the same in other words or in another order: numbers, dates, identifiers, names, negations,
+        if they state the same in other words or in another order: numbers, dates, identifiers, names, negations,
         comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
-        the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
-        found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
-        With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of the agent.
+        the newer stays, and of other entries the older. The entry that stays gets the stronger priority of both. An
+        archived entry is no longer found; its owner can read it by its id, with the id of the entry that stays, and
+        `restore` it. With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of
+        the agent.
 
         Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
         (compared, to compare).

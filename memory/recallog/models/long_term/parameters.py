@@ -95,7 +95,7 @@ ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description
 
 
 class EntryFields(TypedDict, total=False):
-    """What an entry says besides its text."""
+    """The properties of an entry besides its text."""
 
     entity: Annotated[str | None, _name("Whom or what it is about.")]
     category: Annotated[str | None, _name("A word that groups entries.")]
@@ -113,7 +113,7 @@ class EntryFields(TypedDict, total=False):
 
 
 class Provenance(TypedDict, total=False):
-    """Where an entry comes from, and whom it concerns."""
+    """The origin of an entry, and the person whom it concerns."""
 
     subject: Annotated[str | None, identifier_of("The person that it is about."), IN_NFC]
     audience: Annotated[
@@ -124,7 +124,7 @@ class Provenance(TypedDict, total=False):
 
 
 class ExtractOptions(Provenance, total=False):
-    """Where entries come from, whom they concern, and what they are made from."""
+    """The origin of entries, the persons whom they concern, and their sources."""
 
     based_on: Annotated[
         Sequence[str] | None,
@@ -137,7 +137,7 @@ class ExtractOptions(Provenance, total=False):
 
 
 class ExperienceOptions(Provenance, total=False):
-    """What came of an experience, and how it was made."""
+    """The outcome of an experience, and its origin."""
 
     outcome: Annotated[str | None, Field(description="The outcome.")]
     score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
@@ -149,7 +149,7 @@ class ExperienceOptions(Provenance, total=False):
 
 
 class RetainOptions(EntryFields, ExtractOptions, total=False):
-    """What an entry says besides its text, and how it is retained."""
+    """The properties of an entry besides its text, and how it is retained."""
 
     dedup: Annotated[
         Dedup | None,
@@ -168,7 +168,7 @@ class RetainOptions(EntryFields, ExtractOptions, total=False):
 
 
 class UpdateOptions(EntryFields, total=False):
-    """What of an entry is changed. In Python None takes a field back to its default."""
+    """The fields of an entry to change. In Python, None resets a field to its default."""
 
     text: Annotated[str | None, Field(pattern=NOT_BLANK, description="Its new text; it becomes the next version.")]
     type: Annotated[

@@ -1,4 +1,4 @@
-"""Present forms: an id of an event that retained an entry stands for the entry as it is now."""
+"""Present forms: the id of an event that retained an entry refers to the entry as it is now."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,13 +13,13 @@ from recallog_schemas import codec
 
 
 def rows(space: str) -> Sequence[RowKey]:
-    """The rows that the snapshot for `find` has."""
+    """The rows that `find` needs in its snapshot."""
     return entry_presence.rows(space)
 
 
 async def find(reading: AgentReading, snapshot: Snapshot, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
-    """By id, for hits that stand for entries: the entry as a memory at the offset of the event that retained it; None
-    if the agent may not read it."""
+    """By id, for hits that refer to entries: the entry as a memory at the offset of the event that retained it; None if
+    the agent may not read it."""
     if not entry_presence.has_entries(snapshot, reading.space):
         return {}
     found = await entries_by_id(reading, reading.space, ids)

@@ -37,12 +37,12 @@ from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
 
 SIMILARITY_MIN = 0.5
-"""Least cosine of what the channel `semantic` finds in the preset `hybrid`."""
+"""The least cosine of hits of the channel `semantic` in the preset `hybrid`."""
 
 
 @dataclass(slots=True)
 class _Rankings:
-    """What the channels found at one moment of the views."""
+    """The entries that the channels found at one moment of the views."""
 
     rows: dict[int, EntryRow] = field(default_factory=dict)
     """By offset: the entries that may be hits."""
@@ -52,14 +52,14 @@ class _Rankings:
     points: dict[int, str] = field(default_factory=dict)
     """By offset: the points of the entries that the index found."""
     idf: Mapping[str, float] | None = None
-    """By term of the query; None if no words were compared."""
+    """By term of the query; None if words were not compared."""
 
 
 async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
     """The entries that best answer a query with a preset. All rows are read at one moment.
 
-    If the index is off, `semantic` finds nothing, and `keyword` compares the newest entries, which is not degraded.
-    Where the index fails, `degraded` names the channels that suffer.
+    If the index is off, `semantic` finds nothing, and `keyword` compares the newest entries; the answer is not
+    degraded. If the index fails, `degraded` names the affected channels.
     """
     index: SemanticIndex | None = reading.searcher.index
     is_chosen = query.types is not None or query.tiers is not None
@@ -81,7 +81,7 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
 
 
 def _depth(query: RecallQuery) -> int:
-    """How many entries each channel ranks."""
+    """The number of entries that each channel ranks."""
     return max(long_term_limits.PRESET_CANDIDATES, 2 * query.top_k)
 
 
@@ -127,15 +127,15 @@ async def _rankings(
     query: RecallQuery,
     searching: asyncio.Future[EntriesByIndex],
 ) -> _Rankings:
-    """What the channels of the query find."""
+    """The entries that the channels of the query find."""
     newest = await _newest(session, query) if TEMPORAL in query.weights else []
     linked: Sequence[tuple[int, str]] = ()
     if ENTITY in query.weights:
-        # The filters of the query may leave few of them.
+        # More are read if the query has filters, since few of them may pass.
         limit = long_term_limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
         linked = await additions.find_linked(session, query.space, query.agent, query.text, limit=limit)
     indexed = await searching
-    # A past may also have entries that the index does not have any more.
+    # A past view may also have entries that the index no longer has.
     same = (
         indexed.index is not None
         and query.at_until is None
@@ -174,7 +174,7 @@ async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow
 
 
 async def _filter_wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
-    """Those of some live entries that pass the filters of the query."""
+    """The live entries among `rows` that pass the filters of the query."""
     return await additions.in_tiers(session, [row for row in rows if _wants(query, row)], query.tiers)
 
 
@@ -193,7 +193,7 @@ def _wants(query: RecallQuery, row: EntryRow) -> bool:
 
 
 def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel, dict[int, float]]:
-    """By channel: the scores of the entries whose present text the index has, by their offsets."""
+    """By channel: the scores of the entries whose present text is in the index, by their offsets."""
     scores: dict[Channel, dict[int, float]] = {}
     for channel, entries in indexed.found.items():
         scores[channel] = {}
@@ -230,7 +230,8 @@ async def _by_recency(
 async def _hits(
     snapshot: Snapshot, cache: TermCache, query: RecallQuery, indexed: EntriesByIndex, found: _Rankings
 ) -> list[RecallHit]:
-    """The `query.top_k` best entries, of which none is made from another; if some are, further ones follow.
+    """The `query.top_k` best entries. If one was made from another, only the better one counts, and further entries
+    follow.
 
     Raises `IndexDamaged` if a point of one of them is damaged, and `IndexUnavailable`.
     """
@@ -265,7 +266,7 @@ async def _weak(
     found: _Rankings,
     offsets: Sequence[int],
 ) -> Collection[int]:
-    """Those of some hits that are weak: neither close to the query nor linked to an entity that it names.
+    """The offsets of the weak hits: those that are neither close to the query nor linked to an entity that it names.
 
     Checks the points of the hits. Raises `IndexDamaged`, and `IndexUnavailable`.
     """

@@ -1,4 +1,4 @@
-"""Long-term memory: entries by id, pages of them, the lessons for a question, counts, and what is on record."""
+"""Long-term memory: entries by id, pages of them, the lessons for a question, counts, and recorded changes."""
 
 import json
 import re
@@ -39,9 +39,9 @@ from recallog_schemas.views.base import fitting, json_of
 LESSON = "lesson"
 PINNED = "pinned"
 BOOSTS = {PINNED: 1.0, "critical": 0.3, "important": 0.15, "normal": 0.0, "low": -0.1}
-"""What the priority of a lesson adds to its cosine with the question."""
+"""The number that the priority of a lesson adds to its cosine with the question."""
 _CANDIDATES = 3
-"""How many times as many lessons are compared as are wanted, so that a boost can lift one of them."""
+"""The factor between the lessons that are compared and those that are wanted, so that a boost can raise one of them."""
 _COUNTED = ("fact", "experience", LESSON)
 _WORKING_PREFIX = items.prefix_of((items.WORKING,))
 
@@ -67,7 +67,7 @@ async def get(reading: AgentReading, entry_id: str) -> EntryFound:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which page of the live entries of an agent is listed."""
+    """The page of the live entries of an agent to list."""
 
     wanted: WantedEntries
     limit: int
@@ -75,7 +75,7 @@ class ListQuery:
 
 
 async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
-    """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
+    """The live entries of an agent, newest first. Raises `InvalidArgument` if the cursor belongs to other pages."""
     if query.cursor is not None and not re.fullmatch("[0-9]{20}", query.cursor):
         raise _wrong_cursor()
     space, agent = reading.space, reading.agent
@@ -96,9 +96,8 @@ async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
 async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
     """The newest `limits.RECALL_ENTRIES` live entries of an agent: pinned ones first, then by their place and boost.
 
-    The i-th of n in the order of retaining has i/n, and the boost of its priority. Pages after the first rank
-    the entries that existed at the first page, without later ones. Raises `InvalidArgument` for a cursor of
-    other pages.
+    The score of the i-th of n entries in the order of retaining is i/n plus the boost of its priority. Later pages rank
+    the entries that existed at the first page. Raises `InvalidArgument` if the cursor belongs to other pages.
     """
     found = re.fullmatch("([0-9]{1,4})-([0-9]{1,19})", query.cursor or "")
     if query.cursor is not None and found is None:
@@ -122,7 +121,7 @@ async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
 
 
 def prioritise(rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
-    """Entries in the order of retaining, ranked without a question: each with its score."""
+    """Entries in the order of retaining, ranked without a question, each with its score."""
     return _rank_scored((row, number / len(rows) + BOOSTS[row.priority]) for number, row in enumerate(rows))
 
 
@@ -131,7 +130,7 @@ def _rank_scored(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRo
 
 
 async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
-    """The lessons that `agent` may read and that fit `query`: its pinned ones first, then by cosine and boost."""
+    """The lessons that `agent` may read and that match `query`: its pinned ones first, then by cosine and boost."""
     from recallog.models.long_term.similar import similar  # imports numpy, which other queries of entries do not need
 
     space, agent = reading.space, reading.agent
@@ -174,14 +173,15 @@ async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
 
 
 def _by_words(query: str, rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
-    """Entries with the share of the query's terms that each has; those without any only if they are preferred."""
+    """Entries with the share of the query's terms that each contains. Entries without any are included only if they are
+    preferred."""
     asked = set(terms(query))
     scored = [(row, len(asked & set(terms(row.text))) / max(1, len(asked))) for row in rows]
     return [(row, share) for row, share in scored if share or row.priority == PINNED]
 
 
 async def stats(reading: AgentReading) -> EntryStats:
-    """How many entries an agent keeps, and its account."""
+    """The number of entries that an agent keeps, and its account."""
 
     space, agent = reading.space, reading.agent
 
@@ -212,7 +212,7 @@ async def stats(reading: AgentReading) -> EntryStats:
 
 
 async def audit(reading: AgentReading, entry_id: str | None, limit: int) -> AuditView:
-    """The newest changes of the entries of an agent, or of one of them, of the 2,000 that are on record."""
+    """The newest changes of the entries of an agent, or of one of them, from the 2,000 that are on record."""
     space, agent = reading.space, reading.agent
     log = LogName(tables.AUDIT.name, space, agent)
     read = limit if entry_id is None else limits.LOG_EVENTS_KEPT
@@ -259,8 +259,8 @@ async def erasures(reading: AgentReading, limit: int, cursor: str | None) -> Era
 def entry_view(
     partition: int, row: EntryRow, tier: str | None, place: standing.EntryPlace, ref: EntryRef | None = None
 ) -> EntryView:
-    """The view of an entry's row; `ref` is the verdict on one that may not be live, and `tier` the one that it is in
-    now."""
+    """The view of an entry's row. `ref` is the verdict on an entry that may not be live, and `tier` the tier that it is
+    in now."""
     return EntryView.model_construct(
         id=row.id,
         text=row.text,
@@ -291,7 +291,7 @@ def entry_view(
 
 
 def _size(row: EntryRow) -> int:
-    """About how many bytes an entry has in an answer."""
+    """The approximate size of an entry in an answer, in bytes."""
     return len(json_of((row.text, row.entity, row.category, row.source, row.topic, row.sources))) + len(row.metadata)
 
 

@@ -1,4 +1,4 @@
-"""The reactor of retractions: continues an erasure to the entries that were made from retracted ones."""
+"""The reactor of retractions: retracts the entries that were made from erased or retracted ones."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -8,13 +8,13 @@ from recallog_schemas import Event
 from recallog_schemas.models.long_term.triggers import RETRACTION
 
 REASON = "source_erased"
-"""The reason that the retractions give."""
+"""The reason of these retractions."""
 
 
 class Retraction(Reactor):
     """Answers `retraction.due` with one `memory.retracted` for each dependent of the retracted entry.
 
-    The view of entries applies them regardless of the owner, since it knows that one of their sources is lost.
+    The view of entries applies them regardless of the owner, since one of their sources is lost.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({RETRACTION})

@@ -1,6 +1,6 @@
 """Similar entries: those whose texts have the highest cosine with a text, by the model of the index.
 
-The cosine is that of two texts alone: what a writer records as `nearest`, and what lessons are ranked by.
+The cosine depends only on the two texts. Writers record it as `nearest`, and lessons are ranked by it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,10 +22,11 @@ from recallog_projections.tables import RowKey
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 _CANDIDATES = 4
-"""How many times as many points are searched as entries are wanted: some of them may have changed since."""
+"""The factor between the points that are searched and the entries that are wanted, since some may have changed."""
 _CANDIDATES_LEAST = 32
 STORED_ERROR = 0.01
-"""By how much a cosine with stored vectors may differ from that of the texts: ten times what 8 bits a number change."""
+"""The largest difference between a cosine of stored vectors and that of the texts: ten times the error that 8 bits per
+number cause."""
 DECIMALS = 6
 
 
@@ -43,23 +44,23 @@ class SimilarEntries(NamedTuple):
     model: str
     """The identity of the model that compared them."""
     readable: bool
-    """Whether the model can read the text; if not, nothing is similar to it."""
+    """Whether the model can read the text. If not, no entry is similar to it."""
 
 
 class _Asked(NamedTuple):
-    """A text that entries are compared with."""
+    """A text with which entries are compared."""
 
     text: str
     vector: Vectors | None
-    """Its vector, perhaps as the index has stored it; None if the model cannot read the text."""
+    """Its vector, possibly as stored in the index; None if the model cannot read the text."""
     types: Collection[str] | None
     """The types of the entries; None: all."""
     offset: int | None = None
-    """The offset of the entry that has the text: it is not compared with itself."""
+    """The offset of the entry that has the text, which is not compared with itself."""
 
 
 def compared_by(row: EntryRow) -> tuple[object, ...]:
-    """What two entries of one owner and type have in common if one may duplicate the other."""
+    """A key that two entries of one owner and type share if one may duplicate the other."""
     return row.audience, row.shared, row.subject
 
 
@@ -72,11 +73,12 @@ async def similar(
     wants: Callable[[EntryRow], bool] = lambda row: True,
     limit: int,
 ) -> SimilarEntries:
-    """The live entries most similar to `text`: those that the agent owns, or all that it may read; of some types, or
-    all.
+    """The live entries most similar to `text`, among those that the agent owns, or all that it may read, of some types
+    or all.
 
-    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
-    the model cannot read is similar to none. Entries that are not wanted are left out. Raises `IndexUnavailable`.
+    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. If the model
+    cannot read the text, no entry is similar to it. Entries that are not wanted are left out. Raises
+    `IndexUnavailable`.
     """
     opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     vectors = await opened.questions.vectors(opened.embedder, [text])
@@ -88,9 +90,9 @@ async def similar(
 async def similar_to_each(
     reading: AgentReading, rows: Sequence[EntryRow], *, least: float, limit: int
 ) -> list[SimilarEntries]:
-    """For each of `rows`, the other entries of the agent of its type that are most similar to it.
+    """For each of `rows`, the other entries of its agent and type that are most similar to it.
 
-    Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
+    Entries whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
     """
     opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     compared = _Comparison(reading, opened, True, lambda row: True, limit, least)
@@ -126,13 +128,13 @@ class _Comparison:
         ]
 
     async def fetch_vectors(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
-        """By offset: the vector of an entry's text, as the index has stored it; None for one that cannot be read."""
+        """By offset: the vector of an entry's text, as stored in the index; None if the model cannot read the text."""
         ids = {row.offset: point_id_of(row) for row in rows}
         points = await self.index.engine.retrieve(self.index.collection, list(ids.values()), payload=(), vectors=True)
         found: dict[int, Vectors | None] = {}
         for row in rows:
             point = points.get(ids[row.offset])
-            # A longer text has a vector for each of its passages, and none of the whole.
+            # A longer text has a vector for each of its passages, and no vector for the whole.
             if point is not None and point.dense is not None and len(point.dense) == 1:
                 found[row.offset] = point.dense[0]
         others = [row for row in rows if row.offset not in found]
@@ -140,7 +142,7 @@ class _Comparison:
         return found | {row.offset: vectors[row.text] for row in others}
 
     async def _candidates(self, texts: Sequence[_Asked]) -> list[list[EntryRow]]:
-        """For each text: entries that may be similar."""
+        """For each text, the entries that may be similar."""
         searches = [
             Search(
                 Filter(
@@ -189,7 +191,7 @@ class _Comparison:
     def _close(
         self, asked: _Asked, rows: Sequence[EntryRow], stored: Mapping[int, Vectors | None]
     ) -> Sequence[EntryRow]:
-        """Those of `rows` that may be among the most similar ones."""
+        """The `rows` that may be among the most similar ones."""
         if asked.vector is None:
             return []
         readable = [(row, vector) for row in rows if (vector := stored[row.offset]) is not None]

@@ -1,6 +1,6 @@
-"""Whether what entries say still holds: the later value of one subject and predicate supersedes those before it.
+"""Whether the statements of entries still hold: a later value of one subject and predicate supersedes earlier ones.
 
-Values are ordered if they are of one owner, and have the same type, readers and person. Others contradict each other.
+Values are ordered if their entries have the same owner, type, readers and person. Other values contradict each other.
 """
 
 from collections import defaultdict
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class EntryPlace(NamedTuple):
-    """The place of a live entry among those that say something of the same."""
+    """The place of a live entry among the entries about the same subject and predicate."""
 
     followed_by: SaidValue | None = None
-    """The first later one that disagrees."""
+    """The first later value that disagrees."""
     now: str | None = None
-    """The id of the one that holds now, if it is another one."""
+    """The id of the entry that holds now, if it is another one."""
     supersedes: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
-    """The ids of the others that hold now and disagree, among the entries whose places were asked for."""
+    """The ids of the other entries that hold now and disagree, among the given entries."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ class EntryPlace(NamedTuple):
 
 
 async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, EntryPlace]:
-    """The places of live entries, by offset; of any other entry, that of one that is alone."""
+    """The places of live entries, by offset. For any other entry, the place of an entry without others."""
     found: defaultdict[int, EntryPlace] = defaultdict(EntryPlace)
     keys = {row.offset: key for row in rows if (key := linking.statements_key(row)) is not None}
     snapshot = await reading.snapshot(set(keys.values())) if keys else None
@@ -63,10 +63,10 @@ def _place(id_: str, past: Mapping[str, SaidValue]) -> EntryPlace:
 async def mark_standing(
     reading: ReadSession, query: "RecallQuery", hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
 ) -> Sequence[RecallHit]:
-    """`hits`, each with its standing, and no entry before the one that holds now instead of it.
+    """`hits`, each with its standing. An entry comes after the entry that holds now instead of it.
 
-    If that one is not among the hits of a query without filters, it takes the place of the weakest. What somebody has
-    said in an event is compared with other hits alone.
+    If the latter is not among the hits of a query without filters, it is added in place of the weakest hit. Statements
+    in events are compared only with other hits.
     """
     hits = _events_marked(hits)
     if not rows:
@@ -93,8 +93,8 @@ async def mark_standing(
 
 
 def _events_marked(hits: Sequence[RecallHit]) -> Sequence[RecallHit]:
-    """`hits`, in their order: of what one author has told the same readers, the first later event that disagrees
-    supersedes an event."""
+    """`hits`, in their order. An event is superseded by the first later event of the same author and readers that
+    disagrees."""
     said = defaultdict[Any, list[tuple[RecallHit, statements.Statement]]](list)
     for hit in hits:
         statement = None if hit.weak or hit.is_entry else statements.statement_of(hit.text)
@@ -128,7 +128,7 @@ def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:
 
 
 def _contradictions(rows: Sequence[EntryRow]) -> Mapping[int, list[str]]:
-    """By offset: the ids of the others that disagree with an entry. All of them hold now."""
+    """By offset: the ids of the other entries that disagree with an entry. All of them hold now."""
     said = [(row, statement) for row in rows if (statement := statements.statement_of(row.text)) is not None]
     found: dict[int, list[str]] = {}
     for row, one in said:

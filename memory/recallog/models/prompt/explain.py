@@ -32,12 +32,13 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is known of an event that the logs may have dropped."""
+    """Known facts about an event that the logs may have dropped."""
 
     visible: bool | None
     """Whether the agent may see it; None: unknown."""
     newer: int | None
-    """How many newer events the agent may see; None: unknown, or the agent may not see it."""
+    """The number of newer events that the agent may see; None if it is unknown, or if the agent may not see the
+    event."""
 
 
 async def _find_position(reading: SpaceReading, event_id: str) -> Position | None:
@@ -127,19 +128,20 @@ def _tails(snapshot: Snapshot, reading: AgentReading) -> tuple[Tail, Tail]:
 def _score_event(
     snapshot: Snapshot, reading: AgentReading, ranking: Ranking, offset: int | None
 ) -> tuple[Salient | None, int | None]:
-    """The event with its salience, and its rank; None if the logs do not have it, or if it is not among the scored."""
+    """The event with its salience, and its rank. Both are None if the logs do not have it; the rank is None if it is
+    not scored."""
     visible = episodic.merge(*_tails(snapshot, reading))
     list_index = next((number for number, memory in enumerate(visible) if memory.offset == offset), None)
     if list_index is None:
         return None, None
-    # Both logs together may hold more than are scored.
+    # Both logs together may contain more events than are scored.
     scored = len(ranking.memories) - len(visible) + list_index
     rank = 1 + [number for _, number in ranking.order].index(scored) if scored >= 0 else None
     return ranking.salient(snapshot, visible[list_index]), rank
 
 
 async def _count_seen(snapshot: Snapshot, reading: AgentReading, offset: int | None, *, visible: bool) -> _Seen:
-    """How many events are newer than the one at `offset`, of which it may be known that it is `visible`.
+    """How many events are newer than the one at `offset`. `visible` is true if the event is known to be visible.
 
     If the logs have dropped some of them, the space is folded up to the event, unless it is too large.
     """
@@ -197,7 +199,7 @@ def _elsewhere(newer: int | None) -> str:
 
 
 async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | None, seen: _Seen) -> _Verdict:
-    """The verdict on an event that neither the prompt nor the logs of the agent have."""
+    """The verdict on an event that is neither in the prompt nor in the logs of the agent."""
     space, agent, as_of = reading.space, reading.agent, reading.as_of
     data = await record_at(reading.ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:

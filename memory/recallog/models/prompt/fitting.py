@@ -1,6 +1,6 @@
 """The text of a prompt: sections of lines, fitted to a budget.
 
-What gives way to a budget, in this order:
+If the text exceeds the budget, parts of it are shortened or left out, in this order:
 
 1. the evidence of a due reflection: its oldest lines shrink to ids, then they are left out;
 2. long lines of RECALLED, ACTION HISTORY, YOUR MEMORY and YOUR BELIEFS: they are cut, at a word, to one common length
@@ -9,12 +9,13 @@ What gives way to a budget, in this order:
 4. whole lines, in the order of `Prompt.removable`;
 5. the newest message of a visitor, down to `prompt_limits.PROMPT_MESSAGE_CHARS_LEAST`.
 
-What a query has asked for, the lines of RECALLED, gives way after the whole lines of the others: it is cut to at least
-`prompt_limits.PROMPT_ASKED_CHARS_MIN` characters, then the weakest of its lines are left out. The last line of each
-section, and the best `prompt_limits.PROMPT_ASKED_LINES_LEAST` lines of RECALLED, are the last ones to be left out.
+The lines of RECALLED, which answer a query, are shortened after the whole lines of the other sections are left out:
+they are cut to at least `prompt_limits.PROMPT_ASKED_CHARS_MIN` characters, then the weakest of them are left out. The
+last line of each section, and the best `prompt_limits.PROMPT_ASKED_LINES_LEAST` lines of RECALLED, are the last ones to
+be left out.
 
-What one step gains beyond the need is used for longer lines again. The identity, working memory, the caller's
-components and step, and the form of the answer never give way.
+If a step saves more than necessary, lines are made longer again. The identity, working memory, the caller's components
+and step, and the form of the answer are never shortened.
 """
 
 from bisect import bisect_left
@@ -38,11 +39,11 @@ class PromptLine:
     text: str
     """The part that may be cut."""
     prefix: str = ""
-    """The part before it, which is never cut."""
+    """The part before the text, which is never cut."""
     offset: int | None = None
     """The offset of the event that it shows, if it shows one."""
     id: str = ""
-    """For evidence: the id of its event, which the line begins with."""
+    """For evidence: the id of its event, with which the line begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """The text of a prompt, and what a budget did to it."""
+    """The text of a prompt, and the changes that a budget required."""
 
     text: str
     dropped: int
@@ -70,10 +71,10 @@ class PromptText:
 
 @dataclass(frozen=True, slots=True)
 class _Concessions:
-    """How far each part of a prompt gives way. None: no line of the part is cut."""
+    """How far each part of a prompt is shortened. None: no line of the part is cut."""
 
     evidence_steps: int = 0
-    """The first steps shrink each line of the evidence to its id, oldest first; the others leave it out."""
+    """The first steps shrink each line of the evidence to its id, oldest first. The other steps leave the lines out."""
     cheap_chars: int | None = None
     asked_chars: int | None = None
     other_chars: int | None = None
@@ -83,15 +84,15 @@ class _Concessions:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """All sections of a prompt, in their order, and which of their lines give way to a budget."""
+    """All sections of a prompt, in their order, and which of their lines can be shortened or left out."""
 
     sections: Sequence[Section]
     cheap: Set[PromptLine] = frozenset()
     """The lines that are cut first."""
     removable: Sequence[PromptLine] = ()
-    """The lines that are cut, and that can be left out, in the order in which that happens."""
+    """The lines that can be cut and left out, in the order in which they are left out."""
     asked: Set[PromptLine] = frozenset()
-    """Those of the removable lines that answer the query, which are longer than the others when they are cut."""
+    """The removable lines that answer the query. When lines are cut, these stay longer than the others."""
     message: PromptLine | None = None
     """The newest message of a visitor: it is cut, but never left out."""
     evidence: Sequence[PromptLine] = ()
@@ -108,8 +109,8 @@ class Prompt:
     def fit(self, budget_tokens: int | None, count: CountTokens) -> PromptText:
         """The text of at most `budget_tokens` tokens, as `count` counts them, and `PROMPT_CHARS_MAX` characters.
 
-        Raises `InvalidArgument`, which says the least budget, if not even what never gives way and the beginning of the
-        newest message fit.
+        Raises `InvalidArgument`, which names the least budget, if the parts that are never shortened and the beginning
+        of the newest message do not fit.
         """
 
         def has_room(text: str) -> bool:
@@ -143,18 +144,18 @@ class Prompt:
         )
 
     def _find_concessions(self, has_room: Callable[[str], bool]) -> _Concessions | None:
-        """The concessions that a budget requires which the whole text exceeds; None if none is enough."""
+        """The concessions that the budget requires; None if none is enough. The whole text exceeds the budget."""
 
         def fits(tried: _Concessions) -> bool:
             return has_room(self._write_text(tried).text)
 
         def fewest(changed: Callable[[int], _Concessions], most: int) -> _Concessions:
-            """With the lowest number that fits, where `most` does."""
+            """The concessions with the lowest number that fits. `most` must fit."""
             found = changed(bisect_left(range(most), True, key=lambda number: fits(changed(number))))
             return found if fits(found) else changed(most)  # one character less may be one token more
 
         def longest(changed: Callable[[int | None], _Concessions], least: int | None) -> _Concessions:
-            """With the lines of one part as long as the budget allows, where it allows `least`."""
+            """The concessions with the lines of one part as long as the budget allows. `least` must fit."""
             if least is None or fits(changed(None)):
                 return changed(None)
             longest_line = max((len(line.text) for line in (*self.removable, self.message) if line), default=least)
@@ -225,6 +226,6 @@ class Prompt:
 
 
 def _cut_line(text: str, chars_max: int) -> str:
-    """`text` as `cut` shortens it. A quotation of data still ends with its mark."""
+    """`text` as `cut` shortens it. If it is a quotation of data, it still ends with its mark."""
     is_cut_quotation = text.startswith("«") and text.endswith("»") and len(text) > chars_max
     return f"{cut(text, chars_max - 1)}»" if is_cut_quotation else cut(text, chars_max)

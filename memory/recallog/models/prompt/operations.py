@@ -44,13 +44,13 @@ class Prompts(FacadePart):
 
         Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
         related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
-        the memory was opened with `count_tokens`.
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is the query instead, and
+        documents are searched too. `components`, `extra`, `step` and `output_format` come last. When a reflection is
+        due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines
+        are left out, the least important first; the memories recalled for a `query` stay longest. Tokens are estimated
+        by script, unless the memory was opened with `count_tokens`.
 
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+        Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
         """
         access, as_of = self._access, parameters.past_moment(options.get("as_of"))
@@ -89,9 +89,9 @@ class Prompts(FacadePart):
     ) -> "Explanation":
         """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
 
-        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-        that are newer. The content of an event that the agent may not see is not returned.
+        The answer agrees with `context` without a budget, at the same checkpoint and with the same `query`, `turn` and
+        `top_k`. If the views have dropped the event, the space is folded up to it, to count the newer events. The
+        content of an event that the agent may not see is not returned.
         """
         self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))

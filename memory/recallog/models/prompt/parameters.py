@@ -87,5 +87,5 @@ OutputFormat = Annotated[
 
 
 def add_headings(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]]:
-    """Validated components, each as its heading and its text."""
+    """Components after validation, each as its heading and its text."""
     return [(each["heading"], each["text"]) for each in cast("Sequence[Mapping[str, str]]", given)]

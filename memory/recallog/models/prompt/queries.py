@@ -1,9 +1,9 @@
-"""The prompt of an agent: who it is, goal, working memory, scene, beliefs, memory, what is recalled, actions, visitors,
-the caller's own sections, form of answer.
+"""The prompt of an agent: identity, goal, working memory, scene, beliefs, memory, recalled memories, actions, visitors,
+the caller's sections, and the form of the answer.
 
-Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
-prompt caches); the form of the answer comes last. All sections come from one atomic read of the views, RECALLED from
-reads of the same position. `prompt` fits their lines to a budget.
+Sections are ordered from those that never change to those that change with every turn (the memory model's order, which
+suits prompt caches); the form of the answer comes last. All sections come from one atomic read of the views, RECALLED
+from reads of the same position. `prompt` fits their lines to a budget.
 """
 
 from collections.abc import Collection, Sequence, Set
@@ -37,25 +37,25 @@ from recallog_schemas.token_estimate import estimate_tokens
 from recallog_schemas.views import RecallHit, RecallView, Remembered, Sourced, are_dated, indent_continuation, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
-"""The heading of the section that the window, or salience, fills."""
+"""The heading of the section with the window, or with the events chosen by salience."""
 
 _PEOPLE_HEADINGS = {"visitors": "VISITOR", "users": "USER"}
-"""The heading of the words of people, by the agent's setting `people`."""
+"""The heading of people's words, by the agent's setting `people`."""
 _SHOWN_ELSEWHERE = (
     beliefs_limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 )
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _EVIDENCE_CHARS_LEAST = 40
-"""How much of the text of evidence is shown however long the names before it are."""
+"""The least number of characters of evidence that is shown, however long the names before it are."""
 _AUTO_RECALL_EVENTS = 500
-"""Among how many of the newest events automatic recall looks for the messages of the user."""
+"""The number of newest events among which automatic recall searches for the messages of the user."""
 _FIRST_READ_EVENTS = 100
-"""How many of the newest events that the agent may see are read before its settings, which may ask for more."""
+"""The number of newest visible events that are read before the agent's settings, which may require more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """The parts of a prompt that the caller sets. None: they come from the views."""
+    """The parts of a prompt that the caller sets. If they are None, they come from the views."""
 
     scene: str | None = None
     query: str | None = None
@@ -73,12 +73,12 @@ class ContextRequest:
     session: str | None = None
     """The session of automatic recall."""
     sections: Sequence[tuple[str, str]] = ()
-    """What further models add: heading and text."""
+    """Sections that further models add: heading and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SectionContents:
-    """The contents of all sections but the memory, and the query for the memory."""
+    """The contents of all sections except the memory, and the query for the memory."""
 
     goals: Sequence[Remembered]
     seen: Sequence[Remembered]
@@ -89,13 +89,13 @@ class _SectionContents:
     """The scene that the caller gave; None: it is `seen`."""
     query: str
     working: str | None
-    """The text of the agent's working memory, or a hint if it is empty; None: prompts do not show it."""
+    """The text of the agent's working memory, or a hint if it is empty; None if prompts do not show it."""
     answered: Set[int]
-    """The offset of the message that is answered, if a section of the caller has it: no other section repeats it."""
+    """The offset of the message to answer, if a section of the caller contains it. Other sections do not repeat it."""
     sources: SourceClasses
 
     def source_of(self, event: Remembered) -> Sourced:
-        """Whom or what the words of an event are from."""
+        """The person or system from which the words of an event come."""
         return Sourced.model_construct(trust=self.sources.class_of(event.event))
 
     def offsets(self) -> set[int]:
@@ -105,16 +105,16 @@ class _SectionContents:
 
 @dataclass(frozen=True, slots=True)
 class _MemorySection:
-    """The memory section, and what it was chosen from."""
+    """The memory section, and the events that it was chosen from."""
 
     events: Sequence[Remembered]
     cheapest_first: Sequence[int]
-    """List indexes of the events, in the order in which the budget removes them."""
+    """The list indexes of the events, in the order in which the budget removes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A prompt before it is fitted to a budget, and what it was composed of."""
+    """A prompt before it is fitted to a budget, and its components."""
 
     snapshot: Snapshot
     own: AgentSettings
@@ -133,7 +133,7 @@ async def context(reading: AgentReading, request: ContextRequest, count: CountTo
 
     `count` counts the tokens of a text; by default they are estimated.
 
-    Raises `InvalidArgument` for a budget that is too small for what is never left out.
+    Raises `InvalidArgument` for a budget that is too small for the parts that are never left out.
     """
     composed = await compose(reading, request)
     count = count or estimate_tokens
@@ -190,7 +190,7 @@ async def compose(
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
         set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
-        # Events that other sections show are left out of the memory, so a full window needs more events.
+        # Events that other sections show are left out of the memory, so that a full window requires more events.
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
         needed = max(needed, _AUTO_RECALL_EVENTS) if own.auto_recall else needed
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
@@ -229,7 +229,7 @@ async def compose(
 
 
 def _explain_degraded(found: RecallView | None, related: Related | None) -> str | None:
-    """What the prompt was composed without, in words; None if nothing."""
+    """The parts without which the prompt was composed, in words; None if it is complete."""
     reasons = [
         found.degraded if found is not None else None,
         f"relevance by {related.by}" if related is not None and related.failed else None,
@@ -400,7 +400,7 @@ def _memory(
 ) -> _MemorySection:
     """The memories of `agent` that no other section shows.
 
-    The newest ones or, where the agent is configured so, the most salient ones; the budget removes the weakest first.
+    The newest ones or, if the agent is configured so, the most salient ones. The budget removes the weakest first.
     """
     space, agent = reading.space, reading.agent
     if related is None:
@@ -422,7 +422,7 @@ def _memory(
 def _reflection_request(
     reflection: ReflectionView, due: Sequence[Remembered], dated: bool
 ) -> tuple[list[str], list[PromptLine]]:
-    """The request of a due reflection, and its evidence; nothing if none is due."""
+    """The request of a due reflection, and its evidence; both empty if no reflection is due."""
     if not reflection.due:
         return [], []
     request = [

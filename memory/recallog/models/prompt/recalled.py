@@ -1,4 +1,5 @@
-"""The section RECALLED of a prompt: memories and entries from beyond the other sections, as the agent's `rag` says.
+"""The section RECALLED of a prompt: memories and entries that the other sections do not show, as set by the agent's
+`rag`.
 
 Without an index, words are compared. The setting `query_template` makes the query from these variables:
 
@@ -8,9 +9,9 @@ Without an index, words are compared. The setting `query_template` makes the que
 * `{agent}`: the name of the agent;
 * `{last_action}`: the text of its newest action; empty if it has none.
 
-Automatic recall, the setting `auto_recall`, takes the place of all this: the newest messages of the user in a session
-are the query, which documents of the workspace answer too, and the section has short snippets. What the conversation
-itself still has is left out.
+Automatic recall, the setting `auto_recall`, replaces all this: the newest messages of the user in a session are the
+query, documents of the workspace are searched too, and the section has short snippets. Messages that are still in the
+conversation are left out.
 """
 
 import re
@@ -42,36 +43,37 @@ from recallog_schemas.views.grouping import group_hits
 HEADING = "RECALLED"
 
 _ELSEWHERE = 13
-"""How many hits are requested beyond those shown, since other sections may show some of them already."""
+"""The number of hits that are requested beyond those shown, since other sections may already show some of them."""
 _OWN_MESSAGES = 50
-"""How many hits automatic recall requests beyond those shown: most hits may be messages that the conversation has."""
+"""The number of hits that automatic recall requests beyond those shown, since most may be messages of the
+conversation."""
 _USER_SAID = b'"' + rendering.USER_SAID.encode() + b'"'
 _DEFAULTS = RagSettings.model_construct()
 _AUTOMATIC = RagSettings.model_construct(limit=prompt_limits.AUTO_RECALL_HITS)
 _CONSIDERED = 4 * prompt_limits.AUTO_RECALL_MESSAGES
-"""How many of the newest messages of the user are looked at, since some of them may have been taken out."""
+"""The number of the user's newest messages that are read, since some of them may have been removed."""
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
-    """What automatic recall asks."""
+    """The query of automatic recall."""
 
     query: str
     """The newest messages of the user; "" if there are none."""
     session: str | None
-    """The session that they are of."""
+    """The session of these messages."""
     since: int
-    """The offset after which the conversation has its messages: earlier ones were compacted."""
+    """The offset after which the conversation contains its messages. Earlier ones were compacted."""
 
     def tells(self, event: Event, offset: int) -> bool:
-        """Whether the conversation itself has an event, as a message that was not compacted."""
+        """Whether the conversation itself contains an event, as a message that was not compacted."""
         return event.kind in projection.KINDS and event.session == self.session and offset > self.since
 
 
 def query_of(texts: Sequence[str]) -> str:
-    """The query of automatic recall: the last 5 of `texts`, the messages of a user, 200 characters each, and of these
-    together the last 500."""
+    """The query of automatic recall: the last 5 of `texts`, the messages of a user, 200 characters each, and of the
+    joined text the last 500."""
     newest = [
         text.strip()[: prompt_limits.AUTO_RECALL_MESSAGE_CHARS] for text in texts[-prompt_limits.AUTO_RECALL_MESSAGES :]
     ]
@@ -79,13 +81,13 @@ def query_of(texts: Sequence[str]) -> str:
 
 
 async def automatic(reading: AgentReading, snapshot: Snapshot, session: str | None) -> Automatic:
-    """What automatic recall asks in a session; None: in that of the user's newest message, among the memories of the
-    snapshot."""
+    """The query of automatic recall in a session. If `session` is None, it is that of the user's newest message among
+    the memories of the snapshot."""
     space, agent = reading.space, reading.agent
     said = [
         codec.decode(memory.data)
         for memory in reversed(snapshot.memories(space, agent))
-        if _USER_SAID in memory.data  # before it is decoded: most events are not entries
+        if _USER_SAID in memory.data  # checked before decoding, since most events are not messages of the user
     ]
     said = [event for event in said if event.kind == rendering.USER_SAID and event.session is not None]
     chosen = session if session is not None else next((event.session for event in said), None)
@@ -105,7 +107,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 
 def settings_of(own: AgentSettings) -> RagSettings:
-    """What an agent with these settings has under RECALLED."""
+    """The settings of the section RECALLED for an agent with these settings."""
     if own.auto_recall:
         return _AUTOMATIC
     return _DEFAULTS if own.rag is None else RagSettings.model_validate(own.rag)
@@ -113,24 +115,24 @@ def settings_of(own: AgentSettings) -> RagSettings:
 
 @dataclass(frozen=True, slots=True)
 class RecalledRequest:
-    """What the section RECALLED is asked."""
+    """The input of the section RECALLED."""
 
     query: str
     """The query of the prompt."""
     rag: RagSettings
     is_given: bool
-    """Whether the caller gave the query: otherwise it is the scene."""
+    """Whether the caller gave the query. Otherwise the query is the scene."""
     actions: Sequence[Remembered]
     """The agent's own newest actions."""
     auto: Automatic | None
-    """What automatic recall asks instead of `query`."""
+    """The query of automatic recall, which replaces `query`."""
 
 
 async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: RecalledRequest) -> RecallView | None:
-    """Memories related to what is asked, best first; None if there is no query, or no section.
+    """Memories related to the query, best first; None if there is no query, or no section.
 
-    If the prompt is composed in this process, although another one serves the semantic index, that one answers this
-    part.
+    If the prompt is composed in this process, and another process serves the semantic index, the other process answers
+    this part.
     """
     rag, auto = asked.rag, asked.auto
     searcher: Searcher = reading.searcher
@@ -139,7 +141,7 @@ async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: Re
         text = _fill_template(rag.query_template, text, snapshot, reading, asked.actions)
     if not rag.enabled or snapshot.processed < 0 or not text.strip():
         return None
-    # More than are shown: other sections of the prompt may show some of them.
+    # More hits are requested than are shown, since other sections of the prompt may show some of them.
     question = retrieval.query.RecallQuery.from_text(
         reading.space,
         reading.agent,
@@ -149,7 +151,7 @@ async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: Re
         asked=asked.is_given or auto is not None,
         documents=auto is not None,
     )
-    if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
+    if question.offset_until is None:  # one prompt has one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
     index = searcher.index
     retained = reading.log_events
@@ -171,30 +173,30 @@ async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: Re
 
 
 def plain(text: str) -> str:
-    """A text without what may differ between two ways to write down one message."""
+    """A text in a form that is equal for different spellings of one message."""
     return " ".join(text.casefold().split()).strip(" .!?。！？…")
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledSection:
-    """What the section RECALLED shows."""
+    """The content of the section RECALLED."""
 
     hits: Sequence[RecallHit]
     """Best first."""
     notes: Sequence[str] = ()
-    """What to know of the times that the query names, before the hits."""
+    """Notes on the times that the query names, to show before the hits."""
 
 
 def section_of(
     found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> RecalledSection:
-    """The hits that are shown, and the times that the `query` of the caller names and that no hit is of."""
+    """The hits to show, and notes on the times that the caller's `query` names and that have no hits."""
     hits = choose_hits(found, rag, elsewhere, auto, query)
     return RecalledSection(hits, () if found is None or auto is not None else found.notes)
 
 
 def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
-    """The hits, the oldest group first, each with whether it follows another one of its group."""
+    """The hits, the oldest group first, each with whether it follows another hit of its group."""
     oldest_first = sorted(group_hits(hits), key=lambda group: min(hit.position.offset for hit in group))
     return [(hit, number > 0) for group in oldest_first for number, hit in enumerate(group)]
 
@@ -202,9 +204,9 @@ def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
 def choose_hits(
     found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> list[RecallHit]:
-    """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`.
+    """The hits that the section shows, best first: those that are not weak and not at one of the offsets `elsewhere`.
 
-    An event that only repeats the `query` of the caller, or a message of the user, answers nothing.
+    An event that only repeats the `query` of the caller, or a message of the user, is left out: it is not an answer.
     """
     hits = [] if found is None else found.hits
     asked = {plain(text) for text in ([query or ""] if auto is None else auto.query.splitlines())}
@@ -234,7 +236,8 @@ def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str
 
 
 def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False, follows: bool = False) -> PromptLine:
-    """A hit as a line; for automatic recall a snippet after "- ". One that follows another of its group is indented.
+    """A hit as a line; for automatic recall a snippet after "- ". A hit that follows another one of its group is
+    indented.
 
     An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`.
     """
@@ -255,7 +258,7 @@ def _label(event: Event) -> str | None:
 def _fill_template(
     template: str, state: str, snapshot: Snapshot, reading: AgentReading, actions: Sequence[Remembered]
 ) -> str:
-    """The template with the values of its variables. Texts of variables are not searched for further ones."""
+    """The template with the values of its variables. Variables inside the texts of variables are not replaced."""
     space, agent = reading.space, reading.agent
     own, span = snapshot.row(tables.AGENTS, space, agent), snapshot.row(activity.SPACES, space)
     balance = own.balance if own is not None else None

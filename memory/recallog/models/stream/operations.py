@@ -23,9 +23,9 @@ _SOURCE = "stream"
 class Stream(FacadePart):
     """What happened to an agent in particular: `memory.stream`.
 
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
+    The stream of an agent has the newest of its own events, and of the events addressed to it, that the views retain.
+    Reflections count more than observations, and insights count most. A reflection marks an insight by a line that
+    begins with `INSIGHT:`, or lists it in `insights`.
     """
 
     attribute = "stream"
@@ -89,9 +89,9 @@ class Stream(FacadePart):
         """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
 
         The summary is made without a model: how many memories there are, and the first sentences of the three most
-        important ones, by the importance of their kinds; of equally important ones those that say most. Nothing is
+        important ones, by the importance of their kinds; of equally important ones, those that say most. Nothing is
         written unless `store` keeps it as an entry of the type summary, which names the events as its sources and the
-        span as `range` in its metadata. That entry is for the agent alone, also where the space shares its entries.
+        span as `range` in its metadata. That entry is visible only to the agent, even if the space shares its entries.
         """
         first, end = parameters.moment(since), parameters.moment(until)
         found = await self._access.of_agent(space, agent, At(after=after), stream.queries.summarize, first, end)

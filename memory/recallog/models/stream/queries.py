@@ -1,7 +1,7 @@
 """The stream of an agent: what happened to it in particular, scored as its memories, and summarised.
 
-The stream has the events of the agent itself and those that are addressed to it, of the newest ones that the views
-retain, and its newest reflections and insights. Of what all agents of the space see it has the agent's own events.
+The stream has the agent's own events and the events addressed to it, among the newest that the views retain, and its
+newest reflections and insights. From the events that all agents of the space see, it has only the agent's own.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -56,7 +56,7 @@ class _Memory(NamedTuple):
     agent: str
     turn: int
     importance: float
-    """That of its kind when it was published."""
+    """The importance of its kind when it was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ async def newest_insights(reading: AgentReading, limit: int) -> InsightsView:
 async def summarize(reading: AgentReading, since: datetime | None, until: datetime | None) -> StreamSummary:
     """The summary of what happened to an agent in a span of time, made without a model.
 
-    A call of a tool whose entry is forgotten is left out.
+    Calls of tools whose entries were forgotten are left out.
     """
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     first, end = (None if moment is None else micros(moment) for moment in (since, until))
@@ -169,7 +169,7 @@ def _all(snapshot: Snapshot, space: str, agent: str) -> Iterator[_Memory]:
     for log, owner in ((episodic.OWN, agent), (episodic.SHARED, "")):
         for memory in log.decode_all(snapshot.tail(log, space, owner).entries):
             if log is episodic.SHARED and name not in memory.data and b"\\" not in memory.data:
-                continue  # another agent's: most events need not be decoded
+                continue  # an event of another agent: most events need not be decoded
             event = codec.decode(memory.data)
             is_its = log is episodic.OWN or event.agent == agent
             if is_its and kinds.kind_of(event.kind).recalled:

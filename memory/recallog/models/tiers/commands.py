@@ -31,7 +31,7 @@ from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
 
 JUDGE = Judge(projection.TiersProjection, tables.MOVES)
-"""Judges plans. It foresees nothing: the fold follows others, which it would need."""
+"""Judges plans. It does not predict verdicts: its fold depends on the folds of other models."""
 
 _NO_TIER, _SAME_TIER = "no_tier", "same_tier"
 _WHY = {
@@ -55,7 +55,8 @@ async def change(
 async def report_outcome(
     access: MemoryAccess, space: str, agent: str, ids: Sequence[str], event_id: str | None, options: OutcomeOptions
 ) -> EntriesChange:
-    """Publish what came of using entries, and answer for which of them it counts. Raises `Refused` if for none."""
+    """Publish the outcome of using entries, and return the entries for which it counts. Raises `Refused` if it counts
+    for none of them."""
     given = {name: value for name, value in options.items() if value is not None}
     event = make_event(
         space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id
@@ -72,15 +73,15 @@ async def report_outcome(
 
 
 async def _explain_uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str, str]:
-    """Why a report does not count for entries that it names, by id: for those without a tier, and unknown ones."""
+    """Why a report does not count for some of its entries, by id: they have no tier, or they are unknown."""
     ids = event.payload["entries"]
     found = await access.of_agent(event.space, event.agent, at, _tiers_of, ids)
     return {id_: entries.UNKNOWN if tier is None else _NO_TIER for id_, tier in found.items() if not tier}
 
 
 async def _tiers_of(reading: AgentReading, ids: Sequence[str], *, owned: bool = False) -> Mapping[str, str | None]:
-    """The tiers of live entries, by id: "" for one that carries none, None for one that the agent may not read, or with
-    `owned` does not own."""
+    """The tiers of live entries, by id: "" for an entry without a tier, None for an entry that the agent may not read
+    or, with `owned`, does not own."""
     space, agent = reading.space, reading.agent
 
     async def read(session: ReadSession) -> Mapping[str, str | None]:
@@ -96,12 +97,12 @@ async def _tiers_of(reading: AgentReading, ids: Sequence[str], *, owned: bool = 
 async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:
     """Move and archive the entries of an agent by a plan at the time `now`, and summarise what was archived.
 
-    If another plan was interrupted, its rest comes first. A plan that would change nothing is not written. All parts
-    are written at once.
+    If another plan was interrupted, its remaining parts are written first. A plan that would change nothing is not
+    written. All parts are written at once.
     """
     wanted = now or datetime.now(UTC)
     made: list[Consolidation] = []
-    await access.publish_reads()  # else they would follow the plan, and prevent its moves
+    await access.publish_reads()  # otherwise they would follow the plan, and prevent its moves
     while True:
         planned = await access.of_agent(space, agent, At(), tiers.queries.plan_consolidation, wanted)
         if planned is None:
@@ -122,7 +123,7 @@ async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetim
 
 
 async def _publish(access: MemoryAccess, space: str, agent: str, planned: PlannedConsolidation) -> Consolidation:
-    """Write the parts of a plan, and answer what the views made of them: others may have changed entries meanwhile."""
+    """Write the parts of a plan, and return its effects in the views: others may have changed entries meanwhile."""
     events = consolidation.events_of(space, agent, planned)
     verdict = await JUDGE.publish(access, events)
     positions = verdict.positions
@@ -145,9 +146,9 @@ async def _publish(access: MemoryAccess, space: str, agent: str, planned: Planne
 async def _summarise(
     access: MemoryAccess, space: str, agent: str, positions: Sequence[Position]
 ) -> tuple[list[str], Position | None]:
-    """Answer the summaries that the parts of a plan have made due, as the reactor would: the first answer counts.
+    """Answer the summary triggers of a plan's parts, as the reactor would. The first answer counts.
 
-    -> the ids of the summaries, and the position of the last event
+    Returns the ids of the summaries, and the position of the last event.
     """
     memory, found, position = AnsweredMemory(access), [], None
     answers = Answers(memory, access.components.ledger, [consolidation.SummaryReactor(access)])
@@ -159,7 +160,7 @@ async def _summarise(
 
 
 async def _parts_of(access: MemoryAccess, work: Work, after: Position | None) -> list[str]:
-    """The ids of the events of the answer that counts, besides the closing one."""
+    """The ids of the events in the answer that counts, without the closing one."""
     trigger = triggers.parse(work.trigger)
     answer = await access.of_space(work.space, At(after=after), queries.due.begun, work.space, work.trigger)
     if trigger is None or answer is None:

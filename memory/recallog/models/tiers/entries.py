@@ -1,4 +1,4 @@
-"""The tiers of entries, for what shows entries or searches some tiers."""
+"""The tiers of entries, for views that show entries and for searches in some tiers."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from recallog_projections.tables import RowKey
 
 
 class TiersOfEntries(EntryAddition):
-    """Says which tier an entry is in."""
+    """Determines the tiers of entries."""
 
     async def tiers_of(self, reading: ReadSession, rows: Iterable[EntryRow]) -> dict[int, str]:
         keys = [RowKey(tables.ROWS.name, row.space, row.owner, entries.key_of(row.offset)) for row in rows]

@@ -49,12 +49,12 @@ class Tiers(FacadePart):
         filter: parameters.MemoryFilter = None,  # noqa: A002
         **at: Unpack[At],
     ) -> "TierHits":
-        """The entries with a tier that an agent may read and that fit a question.
+        """The entries with a tier that an agent may read and that match a question.
 
-        The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
-        tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
-        While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
-        `relevance_by` of the answer says which.
+        The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows entries of faster
+        tiers before those of slower ones, and "comprehensive" ranks by similarity alone. The entries that it shows
+        count as read. While the index is off, starting or down, the words of the newest 1,000 entries are compared
+        instead; `relevance_by` of the answer says which.
         """
         when, has_fields = parameters.moment(now), await self._access.passes(space, filter, at)
         asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, when, has_fields)
@@ -70,7 +70,7 @@ class Tiers(FacadePart):
         now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "TierEntryFound":
-        """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+        """An entry that carries a tier: its current importance, and the values by which a plan will judge it."""
         when = parameters.moment(now)
         return await self._access.of_agent(space, agent, at, model.queries.entry, entry_id, when)
 
@@ -116,9 +116,9 @@ class Tiers(FacadePart):
         event_id: parameters.NewEventId = None,
         **options: Unpack[OutcomeOptions],
     ) -> "EntriesChange":
-        """Report what came of using entries that the agent may read: plans promote what succeeds or surprises.
+        """Report the outcome of using entries that the agent may read. Plans promote entries that succeed or surprise.
 
-        An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
+        An entry without a tier, or that the agent may not read, is left out and named in `refused`.
 
         Raises `Refused` if no entry is left; nothing has changed then.
         """
@@ -134,10 +134,10 @@ class Tiers(FacadePart):
     async def consolidate(
         self, space: parameters.Space, agent: parameters.Agent, *, now: tiers_parameters.PlanTime = None
     ) -> "Consolidation":
-        """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
+        """Move and archive the entries of an agent that carry a tier, and keep a summary of the archived ones.
 
-        An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
-        interrupted, its rest is made first. Nothing is written if nothing is to change.
+        An entry moves by one tier at most. Entries that another process changes meanwhile are left unchanged. If a plan
+        was interrupted, it is completed first. If nothing has to be changed, nothing is written.
         """
         return await model.commands.consolidate(self._access, space, agent, parameters.moment(now))
 
@@ -156,5 +156,5 @@ class Tiers(FacadePart):
 
     @operation(example="recallog tiers pressure village baker")
     async def pressure(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "TierPressure":
-        """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
+        """How full the tiers of an agent are. A plan archives the entries of a tier beyond its limit."""
         return await self._access.of_agent(space, agent, at, model.queries.pressure)

@@ -29,15 +29,15 @@ _COOLDOWN = rules.COOLDOWN_SECONDS * _MICROS
 
 
 class Aging(NamedTuple):
-    """One entry as a plan looks at it."""
+    """One entry with the values that a plan considers."""
 
     row: TierRow
     use: UseRow | None
-    """How often it was read; None: never."""
+    """How often it was read; None if never."""
 
     @property
     def changes(self) -> int:
-        """How many changes and reads of it the planner knows."""
+        """The number of its changes and reads that the planner has seen."""
         return judging.changes_of(self.row, self.use)
 
     @property
@@ -52,7 +52,7 @@ class Aging(NamedTuple):
 
 
 class PlannedMove(NamedTuple):
-    """One entry changes its tier."""
+    """A change of an entry's tier."""
 
     id: str
     origin: str
@@ -60,40 +60,40 @@ class PlannedMove(NamedTuple):
     reason: str
     """access, surprise, success, ttl or importance."""
     changes: int
-    """How many changes and reads of it the planner knew."""
+    """The number of the entry's changes and reads that the planner had seen."""
 
 
 class PlannedArchival(NamedTuple):
-    """One entry is archived."""
+    """The archival of an entry."""
 
     id: str
     reason: str
     """expired or tier_limit."""
     changes: int
-    """As of a move."""
+    """As in `PlannedMove`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationPlan:
-    """What a plan changes."""
+    """The changes of a plan."""
 
     moves: Sequence[PlannedMove] = ()
-    """Promotions, then demotions, from the slowest tier to the fastest and from the fastest to the slowest; those of
-    one tier in the order in which their entries were retained."""
+    """Promotions, then demotions, from the slowest tier to the fastest and from the fastest to the slowest; moves from
+    one tier are in the order in which their entries were retained."""
     archived: Sequence[PlannedArchival] = ()
     """Expired entries first, then those beyond a maximum, from the fastest tier to the slowest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What holds for the entries of one tier."""
+    """The limits of the entries of one tier."""
 
     surprise: float | None
-    """None: its entries are not promoted."""
+    """None: entries of the tier are not promoted."""
     ttl: float
-    """Microseconds."""
+    """In microseconds."""
     half_life: float
-    """Hours."""
+    """In hours."""
     importance: float
     most: int
 
@@ -103,8 +103,8 @@ def plan(
 ) -> ConsolidationPlan:
     """The plan for the entries of one agent at the time `now`.
 
-    `unfinished` is the ordinal of a plan of which only the first parts were written: the entries that these have moved
-    are left out, so that the answer is its rest.
+    `unfinished` is the ordinal of a plan of which only the first parts were written. Entries that these parts have
+    moved are left out, so that the answer has the remaining changes.
     """
     at = timestamps.micros(now)
     limits_of = {tier: _limits(tier, settings) for tier in rules.TIERS}
@@ -183,7 +183,7 @@ def _promotion(entry: Aging, limits: _Limits, settings: TierSettings) -> str | N
 
 
 def _end(entry: Aging, at: int, limits: _Limits, *, is_cooling: bool) -> str | None:
-    """Why an entry leaves its tier for a slower one or, from the slowest, the memory; None if it does not."""
+    """Why an entry is demoted or, in the slowest tier, archived; None if it is not."""
     if at - entry.used_at > limits.ttl:
         return rules.BY_TTL
     if not is_cooling and _importance(entry.row, at, limits) < limits.importance:
@@ -196,7 +196,8 @@ def _importance(row: TierRow, at: int, limits: _Limits) -> float:
 
 
 def _beyond(staying: Sequence[Aging], at: int, limits: _Limits) -> Sequence[Aging]:
-    """The entries of one tier that are too many: the least important, then least recently read, then older ones."""
+    """The entries of one tier beyond its maximum: the least important first, then the least recently read, then the
+    oldest."""
     excess = len(staying) - limits.most
     if excess <= 0:
         return ()

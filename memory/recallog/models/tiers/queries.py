@@ -1,4 +1,4 @@
-"""Tiers: entries that answer a question, one entry, what a plan would change, and how full the tiers are."""
+"""Tiers: the entries that match a question, one entry, the changes of a plan, and how full the tiers are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ Strategy = Literal["weighted", "fast_first", "comprehensive"]
 Status = Literal["normal", "elevated", "high", "critical"]
 
 WEIGHTS: Mapping[str, float] = {rules.FAST: 1.0, rules.MEDIUM: 0.8, rules.SLOW: 0.6, rules.GLACIAL: 0.4}
-"""What the strategy "weighted" multiplies a similarity with, by tier."""
+"""The factor of a similarity in the strategy "weighted", by tier."""
 _STATUS: Sequence[tuple[float, Status]] = ((0.5, "normal"), (0.8, "elevated"), (0.9, "high"))
-"""The shares below which a tier is so full."""
+"""The upper limits of the filled share for each status."""
 _HOUR = timedelta(hours=1)
 _DECIMALS = 6
 
@@ -116,18 +116,18 @@ class TierQuery:
 
     text: str
     tiers: Sequence[str] | None
-    """None: all."""
+    """None means all tiers."""
     limit: int
     min_similarity: float
     strategy: Strategy
     now: datetime | None
-    """None: the time of the agent."""
+    """None means the time of the agent."""
     has_fields: Passes | None
-    """The filter of fields; None: without one."""
+    """The filter of fields; None means no filter."""
 
 
 async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
-    """The entries with a tier that the agent may read and that fit a question, in the order of the strategy."""
+    """The entries with a tier that the agent may read and that match a question, in the order of the strategy."""
     space, strategy = reading.space, query.strategy
     tiers = rules.TIERS if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
     wanted = WantedSimilar(tiers, query.min_similarity, _ORDERS[strategy], query.limit, query.has_fields)
@@ -158,8 +158,8 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
 
 
 async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier]:
-    """The newest entries with a tier, each with the share of the query's terms that it has; with a filter all that
-    pass."""
+    """The newest entries with a tier, each with the share of the query's terms that it contains. With a filter, all
+    entries that pass it."""
     asked = set(terms(query.text))
     return [
         EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
@@ -168,7 +168,7 @@ async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier
 
 
 async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -> list[tuple[EntryRow, str]]:
-    """Entries with a tier that the agent may read, each with the tier that it is in."""
+    """Entries with a tier that the agent may read, each with its tier."""
     space, agent = reading.space, reading.agent
     if has_fields is not None:
         passing = await live_entries.passing(reading, space, agent, has_fields)
@@ -188,23 +188,24 @@ async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -
 
 @dataclass(frozen=True, slots=True)
 class PlannedConsolidation:
-    """What a plan would change now."""
+    """The changes that a plan would make now."""
 
     plan: ConsolidationPlan
     payloads: Sequence[Mapping[str, Any]]
     """The payloads of its events."""
     ordinal: int
-    """The number of the agent's plans before it."""
+    """The number of the agent's earlier plans."""
     now: datetime
     """The time of the plan."""
     unfinished: bool
-    """Whether it is the rest of a plan that was interrupted: then it has the time of that one."""
+    """Whether it completes a plan that was interrupted. It then has the time of that plan."""
 
 
 async def plan_consolidation(reading: AgentReading, now: datetime | None) -> PlannedConsolidation | None:
-    """The plan for the entries of `agent` at the time `now`; None: none of its entries carries a tier.
+    """The plan for the entries of `agent` at the time `now`; None if none of its entries carries a tier.
 
-    If only the first parts of a plan were written, the rest of it. A later change of an entry prevents its move.
+    If only the first parts of a plan were written, it has the remaining changes. A later change of an entry prevents
+    its move.
     """
     space, agent = reading.space, reading.agent
     snapshot = await _of_agent(reading)
@@ -236,8 +237,8 @@ async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
 
 
 async def find_archived(reading: AgentReading, ids: Sequence[str]) -> list[EntryRow]:
-    """Those of the entries that `agent` owns, that are archived, and that the space makes summaries from, in the order
-    in which they were retained."""
+    """The entries with these ids that `agent` owns, that are archived, and from which the space makes summaries, in the
+    order in which they were retained."""
     space, agent = reading.space, reading.agent
     found = await entries_by_id(reading, space, ids)
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space)])
@@ -276,7 +277,7 @@ async def stats(reading: AgentReading, now: datetime | None) -> TierStats:
 
 
 def _recent(moves: Sequence[Moves], now: datetime | None) -> list[Moves]:
-    """The moves of the hour before `now`, that moment included."""
+    """The moves in the hour before `now`, inclusive."""
     if now is None:
         return []
     return [each for each in moves if micros(now - _HOUR) <= each.at <= micros(now)]

@@ -15,7 +15,7 @@ PLAN = "memory.consolidated"
 
 
 def events_of(space: str, agent: str, planned: PlannedConsolidation) -> list[Event]:
-    """The events that record a plan. Their cause is its trigger: they set no clock."""
+    """The events that record a plan. Their cause is its trigger. They do not set the time of the space."""
     trigger = consolidation_of(space, agent, planned.ordinal)
     return [
         Event(space=space, agent=agent, kind=PLAN, at=planned.now, payload=dict(payload), causation_id=trigger.id)
@@ -24,7 +24,7 @@ def events_of(space: str, agent: str, planned: PlannedConsolidation) -> list[Eve
 
 
 class ConsolidationReactor(Reactor):
-    """Answers `consolidation.due` with the parts of a plan, at least one: a plan that changes nothing is one too."""
+    """Answers `consolidation.due` with the parts of a plan. A plan without changes has one part."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({CONSOLIDATION})
     immediate = True
@@ -38,16 +38,16 @@ class ConsolidationReactor(Reactor):
         if planned is None:
             return None
         events = events_of(trigger.space, trigger.agent, planned)
-        # Another plan has been made meanwhile, by hand: the trigger is not due any more.
+        # Another plan was made by hand meanwhile, and the trigger is no longer due.
         return events if events[0].causation_id == trigger.id else None
 
 
 class SummaryReactor(Reactor):
     """Answers `summary.due` with one entry without a tier, which names what it summarises as its sources.
 
-    Its importance is the highest of theirs, and it costs nothing: nobody asked for it. Unless the space shared all of
-    them, it is for the agent alone. If fewer than two of them are left, because the others were erased meanwhile, there
-    is no summary.
+    Its importance is the highest of its sources, and it costs no units, since nobody requested it. It is visible only
+    to the agent, unless the space shared all of the sources. If fewer than two sources are left, because others were
+    erased meanwhile, no summary is made.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({SUMMARY})

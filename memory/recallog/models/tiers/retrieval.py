@@ -27,11 +27,11 @@ from recallog_projections.tables import RowKey
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 _CANDIDATES = 8
-"""How many more points of a tier are searched than entries are wanted: some of them may have changed since."""
+"""The number of points of a tier that are searched beyond the entries that are wanted, since some may have changed."""
 
 
 _BEHIND = 200
-"""How many entries are searched in any tier, at least, if the index may know them in another one."""
+"""The least number of entries that are searched in any tier if the index may have them in another one."""
 
 
 class EntryInTier(NamedTuple):
@@ -39,16 +39,16 @@ class EntryInTier(NamedTuple):
     tier: str
     """The tier that it is in."""
     similarity: float
-    """The cosine of its text and the other one, rounded to 6 decimals; of a long text, that of its best passage."""
+    """The cosine of its text and the other one, rounded to 6 decimals. For a long text, that of its best passage."""
 
 
 Order = Callable[[EntryInTier], Any]
-"""A sorting key: the best entry has the least."""
+"""A sorting key. The best entry has the lowest key."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedSimilar:
-    """Which entries are wanted: the first `limit` in `tiers` whose similarity is not below `least`, in `order`."""
+    """The wanted entries: the first `limit` in `tiers` whose similarity is at least `least`, in `order`."""
 
     tiers: Sequence[str]
     least: float
@@ -62,8 +62,8 @@ async def similar(reading: AgentReading, text: str, wanted: WantedSimilar) -> li
     """The live entries that are wanted, that the agent may read, and that are similar to `text`.
 
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and entries
-    that entered one of `tiers` after that position, if they are among the `_BEHIND` most similar entries of all. A text
-    that the model cannot read is similar to none. Raises `IndexUnavailable`.
+    that entered one of `tiers` after that position, if they are among the `_BEHIND` most similar entries of all. If the
+    model cannot read the text, no entry is similar to it. Raises `IndexUnavailable`.
     """
     least, order, limit = wanted.least, wanted.order, wanted.limit
     opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
@@ -85,7 +85,8 @@ async def similar(reading: AgentReading, text: str, wanted: WantedSimilar) -> li
 async def _candidates(
     reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: WantedSimilar
 ) -> list[EntryInTier]:
-    """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
+    """The best entries of each tier by their stored vectors, and the entries that have changed since the index
+    processed them."""
     space, agent, tiers, limit = reading.space, reading.agent, wanted.tiers, wanted.limit
     visible = RecallQuery.create(space, agent, "", reading.as_of).visible()
     readable = replace(visible, kinds=[entry_reading.KIND, entry_reading.CAPTURED])
@@ -95,7 +96,7 @@ async def _candidates(
     searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
     present = await reading.snapshot(entry_presence.rows(space))
     is_present = entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
-    is_behind = reading.as_of is not None or not is_present  # the index knows the present tiers alone
+    is_behind = reading.as_of is not None or not is_present  # the index has only the present tiers
     if is_behind:
         searched["any"] = readable, max(_BEHIND, limit + _CANDIDATES)
     searches = [
@@ -130,7 +131,7 @@ def _has_fields(row: EntryRow, wanted: WantedSimilar) -> bool:
 
 
 async def _exactly(index: IndexSnapshot, asked: Vectors, found: Sequence[EntryInTier]) -> list[EntryInTier]:
-    """Entries with the similarities of their texts; those that the model cannot read are left out."""
+    """Entries with the exact similarities of their texts. Entries that the model cannot read are left out."""
     parts = {each.row.offset: _passages(each.row.text) for each in found}
     vectors = await index.questions.vectors(index.embedder, chain.from_iterable(parts.values()))
     compared = []
@@ -142,7 +143,7 @@ async def _exactly(index: IndexSnapshot, asked: Vectors, found: Sequence[EntryIn
 
 
 def _is_long(entry: EntryInTier) -> bool:
-    """Whether the text has several passages: embedding all of them again would take too long."""
+    """Whether the text has several passages. Embedding all of them again would take too long."""
     return len(passages.select_embedded(entry.row.text)) > 1
 
 

@@ -1,4 +1,4 @@
-"""The summary of several texts, made without a model: how many there are, and the beginnings of the important ones."""
+"""The summary of several texts, made without a model: their number, and the beginnings of the most important ones."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from recallog_schemas.shortening import cut, first_sentence
 _SHOWN = 3
 _BETWEEN = " · "
 _SENTENCE_CHARS_MAX = 120
-"""So that each of the three has room: a first sentence with a table or a program would fill the summary."""
+"""The limit leaves room for each of three: a first sentence with a table or a program would fill the summary."""
 
 
 def summarize_texts(texts: Sequence[tuple[str, float]]) -> str:
     """`texts` with their importance, oldest first, in at most `tiers_limits.SUMMARY_CHARS_MAX` characters.
 
-    "N memories: " and the first sentences of the three most important, of equally important ones those whose first
-    sentences say most, oldest first with " · " between.
+    The summary is "N memories: " and the first sentences of the three most important texts, oldest first, separated by
+    " · ". Of equally important texts, those are taken whose first sentences say most.
     """
     sentences = [
         Quotable(cut(first_sentence(" ".join(text.split())), _SENTENCE_CHARS_MAX), importance)

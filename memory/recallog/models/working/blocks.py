@@ -1,4 +1,4 @@
-"""Reads of the items of working memory and of scratchpads: those whose keys a namespace lists."""
+"""Reads of the items of working memory and of scratchpads whose keys a namespace lists."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,5 +50,5 @@ def present(
 
 
 def content_of(row: ItemRow) -> str:
-    """The content of a block as it is shown: at most `working_limits.WORKING_BLOCK_CHARS_MAX` characters of it."""
+    """The content of a block as it is shown: at most its first `working_limits.WORKING_BLOCK_CHARS_MAX` characters."""
     return shown_json(items.value_of(row))[: working_limits.WORKING_BLOCK_CHARS_MAX]

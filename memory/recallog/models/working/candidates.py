@@ -1,4 +1,4 @@
-"""The blocks of working memory that recall finds: those of agents whose setting `working.include_in_rag` says so."""
+"""The blocks of working memory that recall finds: blocks of agents with the setting `working.include_in_rag`."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from recallog_schemas.models.long_term.kinds import RETAINED
 from recallog_schemas.timestamps import moment_of
 
 TYPE = "block"
-"""The type of the entries that blocks are shown as."""
+"""The type that recall gives to blocks."""
 
 
 class BlockCandidates(CandidateSource):

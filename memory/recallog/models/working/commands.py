@@ -1,4 +1,4 @@
-"""Changes of working memory: the document as a whole, and what is taken from a queue."""
+"""Changes of working memory: of the document as a whole, and of a queue that is drained."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,8 @@ from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import json_of
 
 _TRIES = 50
-"""How often a reader tries to drain a queue. It loses a try to one that was faster, of two readers every other time."""
+"""How often a reader tries to drain a queue. A try fails if another reader was faster; with two readers, that is every
+second try."""
 
 
 def address(space: str, agent: str, label: str, session: str | None) -> ItemAddress:
@@ -74,7 +75,7 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
 
 
 async def drain(access: MemoryAccess, space: str, agent: str, session: str, key: str) -> Drained:
-    """Take all elements of a queue: each is taken once, by whichever reader is the first in the ledger."""
+    """Take all elements of a queue. Each element is taken once, by the reader that is first in the ledger."""
     queue = ItemAddress(space, agent, items.session_namespace(session), key)
     for _ in range(_TRIES):
         found = await access.of_agent(space, agent, At(), queries.get, queue.namespace, key)
@@ -107,7 +108,7 @@ def _contents(text: str) -> dict[str, object]:
 
 
 async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequence[Reasons]) -> None:
-    """Raise the error of the first change that was refused. One that had nothing to delete is as good as done."""
+    """Raise the error of the first change that was refused. Deleting a block that does not exist is not an error."""
     for event, why in zip(events, reasons, strict=True):
         reason = why.get("")
         if reason is None or (reason == items.UNKNOWN and event.kind == "item.deleted"):

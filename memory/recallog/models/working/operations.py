@@ -1,4 +1,4 @@
-"""Working memory: the blocks that an agent keeps in sight, and the scratchpads of its sessions."""
+"""Working memory: the blocks that prompts of an agent show, and the scratchpads of its sessions."""
 
 from typing import TYPE_CHECKING, Unpack
 
@@ -45,7 +45,7 @@ class Working(FacadePart):
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
-        """Give a block, or with `session` a key of its scratchpad, a content.
+        """Set the content of a block, or with `session` of a key of its scratchpad.
 
         Some keys of scratchpads are reserved for the system.
 
@@ -73,7 +73,8 @@ class Working(FacadePart):
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
-        """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
+        """Add a text to the end of a block, or with `session` of a key of its scratchpad. It is created if it does not
+        exist.
 
         Raises `Conflict`, and `Refused` if the content is not a text or there are too many blocks or keys; nothing
         has changed then.
@@ -130,7 +131,8 @@ class Working(FacadePart):
         labels: working_parameters.Labels = None,
         **at: Unpack[At],
     ) -> "WorkingText":
-        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+        """The blocks of an agent as one text for a prompt, by label, each with the first 2,000 characters of its
+        content.
 
         Contents are indented, so that none of their lines looks like a heading.
         """
@@ -159,7 +161,7 @@ class Working(FacadePart):
         *,
         base: working_parameters.DocumentBase = None,
     ) -> "DocumentChange":
-        """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
+        """Replace the blocks of an agent by a document. Only the differences are written, all of them or none.
 
         A text that was cut is refused.
 
@@ -196,7 +198,7 @@ class Working(FacadePart):
         session: working_parameters.PadSession,
         key: items_parameters.ItemKey,
     ) -> "Drained":
-        """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
+        """Take all elements out of a queue of a scratchpad. Each element is taken once, even by several readers.
 
         An element that is added meanwhile stays.
         """

@@ -21,7 +21,7 @@ from recallog_schemas.views import indent_lines, one_line
 
 _HEADING = "## Working Memory"
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
-"""What ends a line for some readers without being a control character of JSON."""
+"""Characters that end a line for some readers and are not control characters of JSON."""
 
 
 async def blocks(reading: AgentReading, labels: Sequence[str] | None, session: str | None) -> BlocksView:
@@ -126,8 +126,8 @@ def offsets_shown(snapshot: Snapshot, space: str, agent: str) -> set[int]:
 
 
 def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
-    """The text of the section: the blocks, or a hint if it is configured and there are none; None if the agent's
-    prompts have no section."""
+    """The text of the section: the blocks, or a hint if working memory is configured and there are no blocks; None if
+    the agent's prompts do not have the section."""
     set_to = _shown_by(snapshot, space, agent)
     if set_to is None:
         return None
@@ -143,6 +143,6 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
 
 
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:
-    """The settings by which the prompts of an agent show its working memory; None if they do not."""
+    """The settings by which the prompts of an agent show its working memory; None if they do not show it."""
     set_to = settings_of(snapshot.row(settings.AGENTS, space, agent))
     return set_to if set_to.enabled and set_to.auto_inject else None

@@ -1,8 +1,8 @@
-"""Chunks of the documents of a workspace that recall may show: those that the documents of the agent have now.
+"""Chunks of the present documents of an agent's workspace, which recall may show.
 
-The index finds chunks by their texts. What it found is looked up in the view of items: a chunk that its document does
-not have any more is dropped, and its lines are those of the present document. Of documents that have changed since the
-index processed them, the words are compared.
+The index finds chunks by their texts. They are then looked up in the view of items: a chunk that is no longer in its
+document is dropped, and its lines are those in the present document. Documents that have changed since the index
+processed them are compared by words.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.timestamps import moment_of
 
 _NUMBERS = 1 << 12
-"""More than the chunks of any document: 64 KiB have at most 1,093 times 60 lines, and 256 headings."""
+"""More than the chunks of any document. 64 KiB have at most 1,093 times 60 lines, and 256 headings."""
 _PAGE_DOCUMENTS = 100
 _NAMED_CHARS_MAX = 100
-"""With the lines, an id of at most `limits.ID_CHARS_MAX`."""
+"""Leaves room for the lines in an id of at most `limits.ID_CHARS_MAX`."""
 
 
 class _Place(NamedTuple):
-    """Where a chunk is."""
+    """The place of a chunk."""
 
     key: str
     """The key of its document."""
@@ -43,23 +43,23 @@ class _Place(NamedTuple):
 
 
 class ChunkCandidates(CandidateSource):
-    """Finds chunks, which the index has in a space of their own."""
+    """Finds chunks, which are in a separate space of the index."""
 
     async def find(self, asked: SourceQuery, idf: Mapping[str, float]) -> SourceResult:
-        """The chunks that the index found, and others of documents that it does not have as they are now, or were
-        then. The index does not know the events that show chunks: with a filter of fields, words alone are compared."""
+        """The chunks that the index found, and chunks of documents whose state at the query's time is not in the index.
+        The index does not know the events that show chunks: with a filter of fields, only words are compared."""
         query, processed = asked.query, asked.snapshot.processed
         index = asked.index if query.has_fields is None else None
         if not query.documents:
             return SourceResult(idf=idf)
         candidates: list[Candidate] = []
         chunks: list[PlainText] = []
-        beyond, words = -1, query_terms(query.text, ())  # a document may name an agent without being a memory of it
+        beyond, words = -1, query_terms(query.text, ())  # a document that names an agent is not its memory
         if index is not None:
             by_meaning = await by_index.find(index, query.in_space_apart(), words)
             candidates, chunks = await _present(asked, by_meaning.candidates)
             idf = {**by_meaning.idf, **idf}
-            # Of the past, it has the chunks of a limited number of changes.
+            # For the past, the index has the chunks of a limited number of changes.
             is_past = query.at_until is not None or index.checkpoint > processed
             beyond = -1 if is_past else index.checkpoint
         if beyond < processed:
@@ -70,11 +70,11 @@ class ChunkCandidates(CandidateSource):
             newer = by_words.candidates(compared, generation, asked.cache, words.terms, idf)
             candidates += newer.candidates
             chunks += others
-            idf = {**newer.idf, **idf}  # of memories, names of agents are not terms
+            idf = {**newer.idf, **idf}  # in memories, names of agents are not terms
         return SourceResult(candidates, chunks, idf)
 
     def show(self, text: PlainText) -> ShownText:
-        """The chunk as the event that would put it alone in place of its document."""
+        """The chunk as the event that would replace its document by the chunk alone."""
         key, offset, chunk = text.details
         event = Event.model_construct(
             id=_id_of(key, chunk),
@@ -91,7 +91,7 @@ SOURCE = ChunkCandidates()
 
 
 async def _present(asked: SourceQuery, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[PlainText]]:
-    """Those of the candidates that documents of the agent have, and their chunks."""
+    """The candidates whose chunks are still in documents of the agent, and these chunks."""
     space, agent = asked.query.space, asked.query.agent
     by_path: dict[str, list[Candidate]] = {}
     for each in candidates:
@@ -111,8 +111,8 @@ async def _present(asked: SourceQuery, candidates: Iterable[Candidate]) -> tuple
 
 
 async def _newest(asked: SourceQuery, beyond: int) -> list[PlainText]:
-    """The chunks of the documents of the agent that have changed after the offset `beyond`, of the newest first, at
-    most `workspace_limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
+    """Chunks of the agent's documents that have changed after the offset `beyond`, of the newest document first.
+    Documents are added until there are at least `workspace_limits.DOCUMENT_CHUNKS_COMPARED` chunks."""
     prefix = items.newest_prefix(fact_blocks.WORKSPACE)
     space, agent = asked.query.space, asked.query.agent
 
@@ -152,7 +152,7 @@ def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[Plai
         PlainText(
             space=space,
             owner=agent,
-            offset=-1 - row.offset * _NUMBERS - number,  # it shares the offset of its document with the other chunks
+            offset=-1 - row.offset * _NUMBERS - number,  # unique: chunks share the offset of their document
             at=row.at,
             kind=KIND,
             type=TYPE,
@@ -165,7 +165,7 @@ def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[Plai
 
 
 def _id_of(key: str, chunk: DocumentChunk) -> str:
-    """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
+    """The document and the lines: `workspace/notes.md:12-40`. A longer key is replaced by its digest."""
     document = f"{'/'.join(fact_blocks.WORKSPACE)}/{key}"
     if len(document) > _NAMED_CHARS_MAX:
         document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()

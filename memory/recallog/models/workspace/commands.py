@@ -1,7 +1,7 @@
 """Import and export of the documents of a workspace.
 
-Every document is read and written on its own. An import relies on the versions that it has read, so that of it and
-another writer the first in the ledger counts, and what is left out can be imported again.
+Every document is read and written separately. An import names the versions that it has read. If another writer changes
+a document first, the document is left out, and can be imported again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.workspace.views import FileLeftOut, WorkspaceExport, WorkspaceImport
 
 _PART_DOCUMENTS = 64
-"""How many documents are read, or published, at a time: at most 4 MiB."""
+"""The number of documents that are read, or published, at a time: at most 4 MiB."""
 _WHY = {
     "behind": "the document has changed since, and the file has not; export it, or overwrite the document",
     "deleted": "the document was deleted since; delete the file too, or overwrite, which brings the document back",
@@ -42,14 +42,14 @@ _WHY = {
 
 @dataclass(slots=True)
 class _Report:
-    """What was done so far."""
+    """The results so far."""
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unchanged: int = 0
     left_out: list[FileLeftOut] = field(default_factory=list)
     common: dict[str, str] = field(default_factory=dict)
-    """By key: the digest that the folder and the workspace have in common now."""
+    """By key: the digest of the text that is now in both the folder and the workspace."""
 
     def leave_out(self, key: str, unfit: Unfit) -> None:
         self.left_out.append(folders.left_out(key, unfit))
@@ -75,7 +75,7 @@ class _Report:
 
 
 def folder_of(access: MemoryAccess, folder: str | PathLike[str] | None) -> Path:
-    """The folder that a call means. Raises `InvalidArgument` if it names none, and the settings neither."""
+    """The folder of a call. Raises `InvalidArgument` if neither the call nor the settings name one."""
     if folder is None and access.settings is not None:
         folder = access.settings.workspace
     if folder is None:
@@ -86,7 +86,7 @@ def folder_of(access: MemoryAccess, folder: str | PathLike[str] | None) -> Path:
 async def import_folder(
     access: MemoryAccess, space: str, agent: str, folder: Path, *, overwrite: bool
 ) -> WorkspaceImport:
-    """Put the files of a folder into the workspace of an agent, as far as they have another text."""
+    """Put the files of a folder into the workspace of an agent, if their texts differ."""
     found = await asyncio.to_thread(folders.files, folder)
     state = await asyncio.to_thread(FolderState.read, folder, space, agent)
     report, position = _Report(left_out=found.left_out), None
@@ -112,7 +112,7 @@ async def import_folder(
 async def export_folder(
     access: MemoryAccess, space: str, agent: str, folder: Path, *, overwrite: bool
 ) -> WorkspaceExport:
-    """Write the documents of an agent's workspace to files, as far as these have another text."""
+    """Write the documents of an agent's workspace to files, if their texts differ."""
 
     async def is_known(reading: AgentReading) -> bool:
         snapshot = await snapshot_of(reading)
@@ -159,7 +159,7 @@ async def _publish_documents(access: MemoryAccess, events: Sequence[Event], repo
         elif (
             row := verdict.snapshot.row(items.ROWS, event.space, event.agent, path)
         ) is not None and row.sha256 == digest:
-            report.is_equal(key, digest)  # another import has brought it
+            report.is_equal(key, digest)  # another import has written it
         else:
             report.leave_out(key, Unfit("conflict", "the document has changed meanwhile; import the folder again"))
     return verdict.position
@@ -176,7 +176,7 @@ def _texts(folder: Path, keys: Sequence[str], report: _Report) -> dict[str, str]
 
 
 def _keep(state: FolderState, folder: Path, report: _Report) -> None:
-    """Note what both sides have in common; what was left out has in common what it had before."""
+    """Store the digests that both sides have in common. A document that was left out keeps its former digest."""
     documents: Mapping[str, str] = {**state.documents, **report.common}
     if documents == state.documents:
         return

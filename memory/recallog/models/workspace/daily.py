@@ -1,4 +1,4 @@
-"""The reactor of daily logs: when a turn ends, what was asked for and done in its session becomes lines."""
+"""The reactor of daily logs: when a turn ends, requests and results of its session become lines of documents."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,16 +15,16 @@ from recallog_schemas.models.workspace.triggers import DAILY
 from recallog_schemas.own_words import own_words
 
 FACTS = "session_facts"
-"""The key of the scratchpad that gets the lines of a session."""
+"""The key of the scratchpad to which the lines of a session are appended."""
 _SPOKEN = "agent.spoke"
 
 
 class Daily(Reactor):
     """Answers `daily.due` with up to three `item.appended`: lines for the document of the day, for the scratchpad of
-    the session, and for MEMORY.md where there is one.
+    the session, and for MEMORY.md if there is one.
 
-    None of them needs the others: the view of items applies or refuses each by the rules of its document. The day is
-    that of the event that ended the turn, so that the same history always gives the same documents.
+    They are independent: the view of items applies or refuses each by the rules of its document. The day is that of the
+    event that ended the turn, so that the same history always gives the same documents.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({DAILY})
@@ -41,7 +41,7 @@ class Daily(Reactor):
         found: dict[str, Event] = {}
         trigger.read.update(session.said)
         for said in session.said.values():
-            # What others say is a message of a user for this agent.
+            # Messages of others are messages of a user for this agent.
             speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
             line = daily_cues.line_of(speaker, own_words(said.text), session.language)
             if line is not None and len(found) < workspace_limits.DAILY_LINES_MAX:

@@ -1,7 +1,8 @@
 """The cues of the daily log: which messages of a session become lines of documents, in English and Chinese.
 
-A user's message that is long enough is a request if its first line has a cue of one. A message of the agent itself says
-what is done if it has a cue of that. English cues are whole words, in any case; beside Chinese they need no space.
+A user's message that is long enough is a request if its first line contains a cue of a request. A message of the agent
+itself reports a result if it contains a cue of a result. English cues are whole words, in any case; next to Chinese
+text they do not need a space.
 """
 
 import re
@@ -21,7 +22,7 @@ class _Cues(NamedTuple):
 
 
 _LETTER = "[^\\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-"""A letter, a digit or "_", but no Chinese or Japanese character: these are next to words without spaces."""
+"""A letter, a digit or "_", except Chinese and Japanese characters, which are next to words without spaces."""
 
 
 def _words(*words: str) -> re.Pattern[str]:
@@ -48,7 +49,8 @@ _CUES: dict[Speaker, dict[Language, _Cues]] = {
 
 
 def line_of(speaker: Speaker, text: str, language: CueLanguage = "cue") -> str | None:
-    """The line that a message becomes, as a bullet; None if it has no cue. Of two languages, the first cue decides."""
+    """The line that a message becomes, as a bullet; None if it has no cue. If cues of two languages occur, the first
+    decides."""
     quoted, cues = _quote_message(speaker, text), _CUES[speaker]
     found = {each: cue.start() for each, one in cues.items() if (cue := one.pattern.search(quoted)) is not None}
     if not found:
@@ -58,7 +60,7 @@ def line_of(speaker: Speaker, text: str, language: CueLanguage = "cue") -> str |
 
 
 def _quote_message(speaker: Speaker, text: str) -> str:
-    """What a line quotes of a message; the cue must be in it; "" if the message is too short."""
+    """The part of a message that a line quotes. It must contain the cue. "" if the message is too short."""
     text = text.strip()
     if speaker == "user":
         text = text.splitlines()[0] if len(text) > workspace_limits.DAILY_REQUEST_CHARS else ""

@@ -1,4 +1,4 @@
-"""What the daily log of an agent is written from: what was said in a session, and its settings."""
+"""The input of the daily log of an agent: what was said in a session, and its settings."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -24,19 +24,19 @@ _SPEAKERS = frozenset({USER, ASSISTANT})
 
 
 class DailySession(NamedTuple):
-    """What a daily log is written from."""
+    """The input of a daily log."""
 
     said: Mapping[int, Event]
-    """What was said last in the session, is of a source that the space makes facts from, and the log has not looked
-    at, by offset, oldest first."""
+    """The newest statements in the session that are from a source from which the space makes facts, and that the log
+    has not read yet, by offset, oldest first."""
     language: CueLanguage
     """The language of the lines."""
 
 
 async def session_of(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> DailySession:
-    """What a daily log is written from: of a conversation, what was said between two offsets.
+    """The input of a daily log: what was said in a conversation between two offsets.
 
-    Messages that were taken out of the conversation are left out.
+    Messages that were removed from the conversation are left out.
     """
 
     async def read(session: AgentReading) -> DailySession:
@@ -52,7 +52,7 @@ async def session_of(reading: AgentReading, conversation: ConversationKey, since
 
 
 async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) -> DailySession:
-    """What the daily log of a trigger's agent is written from."""
+    """The input of the daily log of a trigger's agent."""
     of = ConversationKey(trigger.space, trigger.agent, session)
     return await access.of_agent(trigger.space, trigger.agent, At(), session_of, of, trigger.since, trigger.offset)
 
@@ -60,7 +60,7 @@ async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) ->
 async def _newest_said(
     reading: AgentReading, conversation: ConversationKey, since: int, until: int
 ) -> Mapping[int, Event]:
-    """The newest `workspace_limits.DAILY_SCANNED` of the events, oldest first."""
+    """The newest `workspace_limits.DAILY_SCANNED` statements between the offsets, oldest first."""
     most = workspace_limits.DAILY_SCANNED
     found: list[tuple[int, Event]] = []
     rows: list[MessageRow] = []
@@ -81,6 +81,6 @@ async def _newest_said(
 async def _find_spoken(
     reading: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> list[tuple[int, Event]]:
-    """The events of `rows` in which somebody says something: not those that only call tools."""
+    """The events of `rows` in which somebody says something, without those that only call tools."""
     events = await stored.events_of(reading, conversation, rows)
     return [(row.offset, each) for row, each in zip(rows, events, strict=True) if each.kind in _SAID]

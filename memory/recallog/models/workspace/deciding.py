@@ -1,8 +1,8 @@
-"""What an import or an export does with one document, by the digests of three texts: that of the file, that of the
-document, and the one that both had when the folder was last imported or exported. Pure.
+"""The decision of an import or an export about one document, by the digests of three texts: of the file, of the
+document, and of the text that both had at the last import or export of the folder. Pure.
 
-A digest is None where there is no such text. What one side has changed is never replaced by what the other side has
-not; of two changes a caller decides.
+A digest is None if there is no such text. A change on one side is never overwritten by an unchanged text of the other
+side. If both sides have changed, the caller decides.
 """
 
 from typing import Literal
@@ -12,8 +12,8 @@ Decision = Literal["write", "same", "behind", "conflict"]
 
 
 def on_import(file: str, document: str | None, before: str | None) -> Decision:
-    """What becomes of a document that a folder has a file of. One without a common text is written: the ledger still
-    has the former one."""
+    """The decision about a document for a file of the folder. If no common text is known, the file is written: the
+    ledger retains the former text of the document."""
     if file == document:
         return "same"
     if before is None or document == before:
@@ -22,7 +22,8 @@ def on_import(file: str, document: str | None, before: str | None) -> Decision:
 
 
 def on_export(file: str | None, document: str, before: str | None) -> Decision:
-    """What becomes of the file of a document. A file without a common text is somebody else's, and a conflict."""
+    """The decision about the file of a document. A file without a common text was written by somebody else, and is a
+    conflict."""
     if file == document:
         return "same"
     if file is None or file == before:

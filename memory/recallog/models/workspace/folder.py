@@ -1,8 +1,8 @@
-"""The folder of a workspace: the files that are documents, and where a document may be written.
+"""The folder of a workspace: the files that are documents, and the paths to which documents may be written.
 
 A document is a regular file with a text in UTF-8; its key is its path below the folder, with `/` between the names.
-What is hidden (a name begins with a dot) is not a document in either direction, so that no key reaches `.git` or
-`.ssh`, and a symbolic link is neither read nor written through.
+Hidden files (a name begins with a dot) are neither imported nor exported, so that no key reaches `.git` or `.ssh`.
+Symbolic links are not followed.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import is_text
 
 STATE = ".recallog-workspace.json"
-"""The file in which a folder has the digests of its last import or export."""
+"""The file in which a folder stores the digests of its last import or export."""
 HIDDEN = "hidden"
 
 _FOREIGN = frozenset("\0\\")
@@ -45,12 +45,12 @@ class FolderFiles:
     """The files below a folder."""
 
     keys: list[str] = field(default_factory=list)
-    """Those that may be documents, sorted by folder."""
+    """The keys of files that may be documents, sorted by folder."""
     left_out: list[FileLeftOut] = field(default_factory=list)
 
 
 def left_out(key: str, unfit: Unfit) -> FileLeftOut:
-    """What a report says of a file or a document that is left out."""
+    """The entry of a report for a file or a document that is left out."""
     return FileLeftOut(path=_show_key(key), rule=unfit.rule, reason=unfit.reason)
 
 
@@ -99,7 +99,8 @@ def text_of(folder: Path, key: str) -> str:
 
 
 def digest_of(folder: Path, key: str) -> str | None:
-    """The SHA-256 of the bytes of a file in hex; None if there is none. Raises `Unfit` where none may be written."""
+    """The SHA-256 of the bytes of a file in hex; None if there is no file. Raises `Unfit` if a file may not be written
+    there."""
     try:
         path = _path_of(folder, key)
         if not path.exists():
@@ -113,7 +114,7 @@ def digest_of(folder: Path, key: str) -> str | None:
 
 
 def write(folder: Path, key: str, text: str) -> None:
-    """Give a file this text, whole or not at all. A new file is readable to its owner alone. Raises `Unfit`."""
+    """Write the text to a file, completely or not at all. A new file is readable only to its owner. Raises `Unfit`."""
     try:
         path = _path_of(folder, key)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,7 @@ def write(folder: Path, key: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """What a folder and the workspace of an agent had in common at the last import or export."""
+    """The texts that a folder and the workspace of an agent had in common at the last import or export."""
 
     space: str
     agent: str
@@ -133,7 +134,8 @@ class FolderState:
 
     @classmethod
     def read(cls, folder: Path, space: str, agent: str) -> "FolderState":
-        """The state of the folder; an empty one if it was never exchanged with this agent, or cannot be read."""
+        """The state of the folder. It is empty if the folder was never used with this agent, or if it cannot be
+        read."""
         with suppress(OSError, ValueError, RecursionError):
             known = json.loads((folder / STATE).read_bytes())
             if isinstance(known, dict) and (known.get("space"), known.get("agent")) == (space, agent):
@@ -143,7 +145,7 @@ class FolderState:
         return cls(space, agent)
 
     def write(self, folder: Path) -> None:
-        """Raises `Unfit`."""
+        """Write the state to the folder. Raises `Unfit`."""
         known = {"space": self.space, "agent": self.agent, "documents": dict(sorted(self.documents.items()))}
         try:
             _replace(folder / STATE, json.dumps(known, indent=1).encode() + b"\n")
@@ -152,7 +154,7 @@ class FolderState:
 
 
 def _walk_files(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
-    """The files below a folder, and what is left out."""
+    """The keys of the files below a folder, each with the reason if it is left out."""
     try:
         with os.scandir(folder / above) as scanned:
             entries = sorted(scanned, key=lambda entry: entry.name)
@@ -172,13 +174,13 @@ def _walk_files(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
 
 
 def _on_disk(folder: Path, key: str) -> str:
-    """The path of a document's file as the folder has it: some systems decompose names."""
+    """The path of a document's file as it is in the folder, since some systems decompose names."""
     other = unicodedata.normalize("NFD", key)
     return key if os.path.lexists(folder / key) or not os.path.lexists(folder / other) else other
 
 
 def _unfit_name(key: str) -> Unfit | None:
-    """Why a file and a document cannot both have this name; None if they can."""
+    """Why this name is not possible for both a file and a document; None if it is."""
     names = key.split("/")
     if not is_text(key) or not _FOREIGN.isdisjoint(key):
         return Unfit("name", "its name has characters that not every system can write")
@@ -205,7 +207,7 @@ _LINK = Unfit("link", "is a symbolic link, which may lead out of the folder")
 
 
 def _path_of(folder: Path, key: str) -> Path:
-    """Where a document is written. Raises `Unfit` if that may be outside of the folder."""
+    """The path to which a document is written. Raises `Unfit` if it may be outside the folder."""
     if unfit := _unfit_name(key):
         raise unfit
     path = folder

@@ -1,4 +1,5 @@
-"""The workspaces of agents: documents that agents and users write, as items, as files of a folder, and searched."""
+"""The workspaces of agents: documents that agents and users write, which can be searched and exchanged with a
+folder."""
 
 from typing import TYPE_CHECKING, Unpack
 
@@ -19,7 +20,8 @@ class Workspace(FacadePart):
     """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
 
     A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
-    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    `memory.items` reads and writes it. The ledger is the source of truth. Files are an export, which can be edited and
+    imported.
     """
 
     attribute = "workspace"
@@ -44,7 +46,7 @@ class Workspace(FacadePart):
         """The parts of an agent's documents that match a query best, each with its lines.
 
         A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
-        by their words. No character of a query has a meaning of its own.
+        by their words. Characters of a query have no special meaning.
         """
         meant = workspace.queries.mode_of(mode)
         return await self._access.of_agent(space, agent, at, workspace.queries.search, query, meant, limit)
@@ -60,9 +62,9 @@ class Workspace(FacadePart):
     ) -> "WorkspaceImport":
         """Put the files of a folder of this machine into the workspace of an agent. Equal texts write no event.
 
-        Left out, and named in the answer, are files that are hidden, symbolic links, not in UTF-8 or larger than 64
-        KiB; and those whose document has changed since the folder was last imported or exported, unless `overwrite` is
-        set. A document without a file stays.
+        Files are left out, and named in the answer, if they are hidden, symbolic links, not in UTF-8, or larger than 64
+        KiB, or if their document has changed since the folder was last imported or exported, unless `overwrite` is set.
+        A document without a file stays.
 
         Raises `InvalidArgument` if there is no such folder.
         """
@@ -79,10 +81,10 @@ class Workspace(FacadePart):
         *,
         overwrite: workspace_parameters.Overwrite = False,
     ) -> "WorkspaceExport":
-        """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
+        """Write the documents of an agent's workspace to a folder of this machine, without changing a byte.
 
-        Left out, and named in the answer, are documents whose key is not a safe path below the folder, whose value
-        is not a text, and those whose file has changed since the folder was last imported or exported, unless
+        Documents are left out, and named in the answer, if their key is not a safe path below the folder, if their
+        value is not a text, or if their file has changed since the folder was last imported or exported, unless
         `overwrite` is set. A file without a document stays.
 
         Raises `InvalidArgument` if the folder is a file.

@@ -1,4 +1,4 @@
-"""Search in the documents of a workspace: recall, of documents alone."""
+"""Search in the documents of a workspace: recall that searches only documents."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,12 +24,12 @@ _NO_VECTORS = "its model cannot read the query, or the index has no part of thes
 
 
 def mode_of(text: str) -> Mode:
-    """The mode of this name; hybrid for any other text."""
+    """The mode with this name; hybrid for any other text."""
     return next((mode for mode in CHANNELS if mode == text), HYBRID)
 
 
 async def search(reading: AgentReading, text: str, mode: Mode, limit: int) -> WorkspaceHits:
-    """The parts of documents that match a query best. Where there are no vectors, words are compared in every mode."""
+    """The parts of documents that match a query best. Without vectors, words are compared in every mode."""
     query = RecallQuery.create(
         reading.space,
         reading.agent,
