@@ -27,7 +27,7 @@ class _Called(Generic[_P, _R]):
 
 
 class RemoteAdmin:
-    """What operators do with a memory: `memory.admin`."""
+    """The operators' interface to a memory: `memory.admin`."""
 
     status = _Called(_Admin.status)
     """The size and progress of the views, dead letters, and due reflections. Read-only."""
@@ -48,11 +48,11 @@ class RemoteAdmin:
     """
 
     repair = _Called(_Admin.repair)
-    """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+    """Recompute damaged data that can be derived from the records of the ledger, then verify ledger and views.
 
-    These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
-    No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
-    the ledger as free space, and can be interrupted and run again.
+    This data is the indexes, the table of spaces and the list of free pages in the ledger's file, and files of
+    views. No record is changed. While records are damaged, the ledger's file is not changed. The repair needs twice
+    the size of the ledger as free space. It can be interrupted and run again.
     """
 
     digest = _Called(_Admin.digest)
@@ -67,8 +67,9 @@ class RemoteAdmin:
     """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
     It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
-    and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
-    and in lower and upper case. The exit code of the command is 1 if something was found, or could not be read.
+    and the points of the index. It searches for each marker in UTF-8, UTF-16, base64 and JSON, unchanged,
+    normalised, and in lower and upper case. The exit code of the command is 1 if something was found, or could not
+    be read.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -80,12 +81,12 @@ class RemoteAdmin:
     index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
     partitions.
 
-    Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
-    each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
-    is the index.
+    Several processes fold large ledgers. In a folder, each of them folds the events of some spaces; on a topic,
+    each folds some partitions. In a folder, one process folds the index, and projections whose rows several spaces
+    share.
 
-    With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
-    be another one or an older copy; the memory loses what that ledger lacks.
+    With `drop`, the live views or index are deleted first, and queries wait for the new ones. The ledger may then
+    be another one or an older copy; the memory loses the records that it does not have.
 
     Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
     `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
@@ -134,19 +135,20 @@ class RemoteWorkspace:
     """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
 
     A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
-    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    `memory.items` reads and writes it. The ledger is the source of truth. Files are an export, which can be edited and
+    imported.
     """
 
     search = _Called(_Workspace.search)
     """The parts of an agent's documents that match a query best, each with its lines.
 
     A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
-    by their words. No character of a query has a meaning of its own.
+    by their words. Characters of a query have no special meaning.
     """
 
 
 class Remote:
-    """Event-sourced memory that a server has: `recallog serve`.
+    """Event-sourced memory of a server: `recallog serve`.
 
     ```python
     async with Remote("http://127.0.0.1:8765", "rl_…") as memory:
@@ -154,16 +156,16 @@ class Remote:
         print((await memory.episodic("village", "baker")).format())
     ```
 
-    It has the operations, facades, answers and errors of `recallog.Memory`; what is not an operation, such as folders
-    of a workspace, is left to the machine of the server. A key may allow less than all of them.
+    It has the operations, facades, answers and errors of `recallog.Memory`. Methods that are not operations, such as
+    those for folders of a workspace, can be used only on the machine of the server. A key may not allow all operations.
 
-    A call that fails for a reason that may pass is sent again where that is safe: a call that can be repeated, one that
-    writes under an id (a missing one is filled in), and any call that the server has certainly not begun. Waits double
-    from 0.25 to 10 s, are random, and last as long as the server asks. If it is not known whether a write has happened,
+    A call that fails temporarily is sent again if that is safe: a call that can be repeated, a call that writes under
+    an id (a missing id is filled in), and any call that the server has certainly not begun. Waits double from 0.25 to
+    10 s, are random, and last at least as long as the server asks. If it is not known whether a write has happened,
     `UnknownOutcome` is raised.
 
-    Long work such as `admin.rebuild` and `react` goes on in the server if the call is cancelled; `progress` is called
-    with how far it is.
+    Long work such as `admin.rebuild` and `react` continues in the server if the call is cancelled; `progress` is called
+    with its progress.
     """
 
     def __init__(
@@ -178,9 +180,9 @@ class Remote:
         """The memory behind a URL such as `http://127.0.0.1:8765`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
-        repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
-        example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans, to which
-        those of the server belong.
+        repetitions (jobs may take longer), and of a stream's attempts to reconnect. `transport` is a transport of
+        httpx, for example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans,
+        which are the parents of the server's spans.
 
         Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
@@ -202,16 +204,16 @@ class Remote:
     def tail(self, space: str, *, start: Position | str | None = None) -> AsyncIterator[Tailed]:
         """The events of a space from `start` on, as they come; without `start`, from now on.
 
-        It goes on after interruptions, without a gap and without a repeat. The key must allow `tail`.
+        It continues after interruptions, without gaps and repeats. The key must allow `tail`.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
 
     def seen(self, space: str, agent: str, *, start: Position | str | None = None) -> AsyncIterator[Remembered | Gap]:
-        """What an agent may see from `start` on, as it comes; without `start`, from now on.
+        """The events that an agent may see, as they come, from `start` on; without `start`, from now on.
 
-        It goes on after interruptions, without a repeat. A `Gap` stands for what the views have dropped before it was
-        read.
+        It continues after interruptions, without repeats. A `Gap` stands for events that the views have dropped before
+        they were read.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
@@ -221,22 +223,22 @@ class Remote:
 
     Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
     related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-    compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-    documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-    asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-    the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
-    the memory was opened with `count_tokens`.
+    compared. With the agent's setting `auto_recall`, what the user said last in `session` is the query instead, and
+    documents are searched too. `components`, `extra`, `step` and `output_format` come last. When a reflection is
+    due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines
+    are left out, the least important first; the memories recalled for a `query` stay longest. Tokens are estimated
+    by script, unless the memory was opened with `count_tokens`.
 
-    Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+    Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
     """
 
     explain = _Called(_Prompts.explain)
     """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
 
-    The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-    setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-    that are newer. The content of an event that the agent may not see is not returned.
+    The answer agrees with `context` without a budget, at the same checkpoint and with the same `query`, `turn` and
+    `top_k`. If the views have dropped the event, the space is folded up to it, to count the newer events. The
+    content of an event that the agent may not see is not returned.
     """
 
     reflection = _Called(_Reflections.reflection)
@@ -254,13 +256,12 @@ class Remote:
     publish_many = _Called(_Memory.publish_many)
     """Write events in order, all or none, and return their positions once they are durable.
 
-    An event whose id exists already in its space is not written again; its first position is returned. The first
-    event counts, with its time: `at` is not compared.
+    If an event with the id already exists in the space, the event is not written again, and the first position is
+    returned. The first event counts, with its time: `at` is not compared.
 
-    Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
-    counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
-    with the same events is safe after each of them, and after a cancelled call, whose events may have been
-    written.
+    Raises `IdConflict` if the existing event has other content (but not for a second answer to a trigger, of which
+    the first counts), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call with the same events is
+    safe after each of them, and after a cancelled call, whose events may have been written.
     """
 
     start_session = _Called(_Memory.start_session)
@@ -269,8 +270,8 @@ class Remote:
     end_session = _Called(_Memory.end_session)
     """End a session of an agent with its outcome, by an event `session.ended`.
 
-    What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
-    a reactor runs; the same applies to the agents in `audience`.
+    Items that the agent marked in its working memory and in the scratchpad of the session become entries once a
+    reactor runs. The same applies to the agents in `audience`.
     """
 
     configure_agent = _Called(_Memory.configure_agent)
@@ -290,17 +291,17 @@ class Remote:
     """
 
     erase = _Called(_Memory.erase)
-    """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+    """Erase all data about a person, one entry, or a whole space, and everything made from it: facts, summaries,
     beliefs, compactions, lines of daily logs.
 
-    The events stay in the ledger with their times and positions, but nobody can read their content: their
-    key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
-    in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
-    an interruption is safe; once all is erased, it answers 0.
+    The events stay in the ledger with their times and positions, but nobody can read their content: their key is
+    destroyed. This call waits until views and index are built again; timelines then show `[erased]` in their place.
+    With `dry_run`, nothing is erased, and the answer shows what would be erased. Repeating the call after an
+    interruption is safe; once everything is erased, it returns 0.
 
     Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
-    Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
+    Raises `ViewsBehind` if no worker of a cluster builds the views again; the keys are already destroyed then.
     """
 
     react = _Called(_Memory.react)
@@ -308,13 +309,13 @@ class Remote:
 
     A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
     `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
-    by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
-    the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
-    triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
-    a call in a loop needs `skip_reflection_loops`.
+    by the facts that the extractor finds in it. Any other trigger is answered by events that a rule makes from it,
+    the lines of daily logs last. These triggers are closed by `reaction.done` or `reaction.failed`. The next call
+    answers triggers that fall due because of these answers. Agents that see only each other's reflections would
+    never stop, so a call in a loop needs `skip_reflection_loops`.
 
-    Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
-    longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
+    Reactors that call a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`). An answer that takes
+    longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` fails.
 
     Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
     while another process reacts. `progress` is called with triggers (answered, to answer).
@@ -334,9 +335,9 @@ class Remote:
     around = _Called(_Memory.around)
     """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
 
-    For an event that the views have dropped, the space is folded up to it.
+    If the views have dropped the event, the space is folded up to it.
 
-    Raises `OutOfRange` if the agent may see no event with this id.
+    Raises `OutOfRange` if there is no event with this id that the agent may see.
     """
 
     history = _Called(_Memory.history)
@@ -348,26 +349,26 @@ class Remote:
     """
 
     lineage = _Called(_Memory.lineage)
-    """What an event or entry rests on, and what rests on it: its cause and its sources, the events and entries that
-    name it, and so on, over reflection, extraction, consolidation and compaction.
+    """The sources of an event or entry, and what was made from it: its cause and its sources, the events and
+    entries that name it, and so on, over reflection, extraction, consolidation and compaction.
 
-    Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
-    events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
+    The products are entries, and events that the views retain. For a trigger, the answer has the events that
+    answered it. A prompt has no id: give the ids of what it shows, such as `entries` of `context`.
     """
 
     diff = _Called(_Memory.diff)
-    """What an agent knows at `until` and did not at `since`: what entered its memory, what left it and why, and
-    what changed.
+    """The difference of an agent's memory between `since` and `until`: the items that entered it, those that left
+    it and why, and those that changed.
 
     It compares the window of recent events, entries with their tiers, blocks of working memory, beliefs, and the
-    prompt line by line. Each moment is a position or a time, as `as_of` of other questions.
+    prompt line by line. Each moment is a position or a time, like `as_of` of other queries.
     """
 
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
     salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
-    weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
+    weights; without a query, relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
     and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
     """
 
@@ -381,7 +382,7 @@ class Remote:
     off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
     and its `also` names the other.
 
-    With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+    With a `preset`, only entries are ranked, by reciprocal ranks (k = 60), and `channels` selects channels of the
     preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
     and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
     """
@@ -395,8 +396,8 @@ class Remote:
     entries = _Called(_Memory.entries)
     """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
 
-    Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
-    to the newest of them.
+    Events that the agent may not see are left out. If the views have dropped some of the events, the space is
+    folded up to the newest of these.
     """
 
     scene = _Called(_Memory.scene)
@@ -412,8 +413,8 @@ class Remote:
     """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
     agent.
 
-    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
-    this process have failed. Attempts of other processes are not known here.
+    `why` says why a trigger is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+    this process have failed. Attempts of other processes are not known to it.
     """
 
     spaces = _Called(_Memory.spaces)
@@ -429,14 +430,15 @@ class Remote:
     """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
     The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
-    memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
-    the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
+    memory has a session. With `agent`, only memories that this agent may see count, among the newest 2,000 of its
+    own events and of the shared events; without it, the memories of all agents count. Bookkeeping and entries do
+    not count.
     """
 
     space = _Called(_Memory.space)
     """The activity in a space: its agents, sessions and kinds with their counts.
 
-    It has three complete tables and no limit; `agents` and `sessions` list one of them page by page.
+    It has three complete tables without a limit; `agents` and `sessions` list two of them page by page.
     """
 
     kinds = _Called(_Memory.kinds)
@@ -450,11 +452,11 @@ class Remote:
 
     @property
     def admin(self) -> RemoteAdmin:
-        """The operators' part: status, verification, rebuilds, dead letters, records."""
+        """The interface for operators: status, verification, rebuilds, dead letters, records."""
 
     @property
     def beliefs(self) -> Beliefs:
-        """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`."""
+        """The beliefs of agents, and which beliefs support or contradict each other: `memory.beliefs`."""
 
     @property
     def consensus(self) -> Consensus:

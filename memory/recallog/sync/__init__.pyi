@@ -71,11 +71,11 @@ class _AdminShared:
     """
 
     repair = _Called(_Admin.repair)
-    """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+    """Recompute damaged data that can be derived from the records of the ledger, then verify ledger and views.
 
-    These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
-    No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
-    the ledger as free space, and can be interrupted and run again.
+    This data is the indexes, the table of spaces and the list of free pages in the ledger's file, and files of
+    views. No record is changed. While records are damaged, the ledger's file is not changed. The repair needs twice
+    the size of the ledger as free space. It can be interrupted and run again.
     """
 
     digest = _Called(_Admin.digest)
@@ -90,8 +90,9 @@ class _AdminShared:
     """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
     It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
-    and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
-    and in lower and upper case. The exit code of the command is 1 if something was found, or could not be read.
+    and the points of the index. It searches for each marker in UTF-8, UTF-16, base64 and JSON, unchanged,
+    normalised, and in lower and upper case. The exit code of the command is 1 if something was found, or could not
+    be read.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -103,12 +104,12 @@ class _AdminShared:
     index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
     partitions.
 
-    Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
-    each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
-    is the index.
+    Several processes fold large ledgers. In a folder, each of them folds the events of some spaces; on a topic,
+    each folds some partitions. In a folder, one process folds the index, and projections whose rows several spaces
+    share.
 
-    With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
-    be another one or an older copy; the memory loses what that ledger lacks.
+    With `drop`, the live views or index are deleted first, and queries wait for the new ones. The ledger may then
+    be another one or an older copy; the memory loses the records that it does not have.
 
     Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
     `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
@@ -154,14 +155,14 @@ class _AdminShared:
 
 
 class Admin(_AdminShared):
-    """What operators do with a memory: `memory.admin`."""
+    """The operators' interface to a memory: `memory.admin`."""
 
     def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
 
     def check_ready(self) -> None:
-        """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
-        maintain the views, those of a partition cannot be read by this version. The error names the partitions.
+        """Raise an error if the memory cannot answer now: if the ledger cannot be read or loses events, or if workers
+        maintain the views and this version cannot read those of a partition. The error names the partitions.
 
         Its cost does not depend on the size of the memory.
         """
@@ -176,7 +177,7 @@ class Admin(_AdminShared):
         *,
         until: Position | str | None = None,
     ) -> Iterator[Batch]:
-        """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
+        """Raw records of the ledger in batches, from `start` up to but not including `until`, or up to its present end.
 
         If `start` or `space` names a partition, only records of that partition, which must be the partition of `until`;
         otherwise records of all partitions, one after the other.
@@ -192,22 +193,21 @@ class Admin(_AdminShared):
     def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
         """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
 
-        These are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
+        The times are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
         """
 
     def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
-        """The event as it would be written, and how many secrets and personal data the setting
-
-        `scrub` replaces in it, by their sort.
+        """The event as it would be written, and the number of secrets and personal data that the setting `scrub`
+        replaces in it, by their sort.
         """
 
 
 class RemoteAdmin(_AdminShared):
-    """What operators do with a memory: `memory.admin`."""
+    """The operators' interface to a memory: `memory.admin`."""
 
 
 class Beliefs:
-    """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`.
+    """The beliefs of agents, and which beliefs support or contradict each other: `memory.beliefs`.
 
     `memory.beliefs(space, agent)` returns the beliefs of an agent. A belief with subjects (`about` of
     `agent.reflected`) is linked with others on the same subjects.
@@ -295,8 +295,8 @@ class Items:
     """Values that agents keep under a namespace and a key: `memory.items`.
 
     An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
+    change is made only if the item still has the version, or the SHA-256, that the caller has read. If two writers
+    change an item, the first one in the ledger succeeds, and the other gets `Conflict`.
     """
 
     put = _Called(_Items.put)
@@ -315,7 +315,7 @@ class Items:
     """
 
     move = _Called(_Items.move)
-    """Give an item another key in its namespace. An item that has this key is replaced.
+    """Give an item another key in its namespace. An item that already has this key is replaced.
 
     Raises `Conflict` and `Refused`; nothing has changed then.
     """
@@ -330,7 +330,7 @@ class Items:
     """
 
     list = _Called(_Items.list)
-    """A page of the items of an agent, of all, or in a namespace and below it.
+    """A page of the items of an agent: all of them, or those in a namespace and below it.
 
     `cursor` takes the `next` of a page and selects the page after it.
     """
@@ -403,9 +403,9 @@ class LongTerm:
     """
 
     retain = _Called(_Entries.retain)
-    """Keep a text as an entry of an agent, and answer what became of it once the views have it.
+    """Keep a text as an entry of an agent, and return the outcome once the views have it.
 
-    A text that an entry of the same type, readers and person has already is skipped, at no cost, and the answer
+    If an entry of the same type, readers and person already has the text, it is skipped, at no cost, and the answer
     names that entry. `dedup` says which texts are the same. By default facts and lessons may differ in white space,
     capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
     similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
@@ -427,7 +427,7 @@ class LongTerm:
     record_experience = _Called(_Entries.record_experience)
     """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
 
-    It costs the agent nothing, and the same experience may be kept twice: it happened twice.
+    It costs the agent nothing. The same experience may be kept twice, since it may happen twice.
     """
 
     update = _Called(_Entries.update)
@@ -438,26 +438,27 @@ class LongTerm:
     """
 
     forget = _Called(_Entries.forget)
-    """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
+    """Erase entries of the agent: the views, the index and the past views no longer have their texts.
 
-    Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
-    is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
+    Entries that were made from them are retracted. Entries that are already erased are left out; if no entry is
+    left, nothing is written, and `changed` of the answer is false. The events that retained the texts stay in the
+    ledger.
 
     Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
     """
 
     retract = _Called(_Entries.retract)
-    """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
+    """Take back an entry of the agent that was wrong. It is no longer found, and its owner can read it by its id.
 
-    If it is not live any more, nothing is written, and `changed` of the answer is false.
+    If it is no longer live, nothing is written, and `changed` of the answer is false.
 
     Raises `Refused` if the agent owns no such entry.
     """
 
     archive = _Called(_Entries.archive)
-    """Put away an entry of the agent that is not needed now. It is found no longer, and `restore` brings it back.
+    """Put away an entry of the agent that is not needed now. It is no longer found, and `restore` brings it back.
 
-    If it is archived already, nothing is written, and `changed` of the answer is false.
+    If it is already archived, nothing is written, and `changed` of the answer is false.
 
     Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
     """
@@ -465,52 +466,57 @@ class LongTerm:
     restore = _Called(_Entries.restore)
     """Bring back an archived entry of the agent in its former form and tier. It ages from now on.
 
-    If it is live already, nothing is written, and `changed` of the answer is false.
+    If it is already live, nothing is written, and `changed` of the answer is false.
 
     Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
     for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
     """
 
     grant = _Called(_Entries.grant)
-    """Give an agent units that it may spend on entries, and answer its numbers with the new balance.
+    """Give an agent units that it may spend on entries, and return its numbers with the new balance.
 
-    From the first grant on it pays for what it retains. A negative number takes units, as a use does.
+    From the first grant on, the agent pays for the entries that it retains. A negative number takes units away.
     """
 
     transfer = _Called(_Entries.transfer)
-    """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
+    """Give entries of the agent to another one. They get the priority normal, and lose their other readers.
 
-    An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
+    An entry that is not live, or whose text the receiver already has, is left out and named in `refused`.
 
     Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
     """
 
     get = _Called(_Entries.get)
-    """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
+    """The entry with an id, if the agent may read it. A retracted or archived entry is readable only to its
+    owner.
+    """
 
     list = _Called(_Entries.list)
     """A page of the live entries of an agent, newest first or by priority.
 
-    `cursor` takes the `next` of a page and selects the page after it; what is retained meanwhile is on none of
-    them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
-    given, are ranked: pinned ones first, then by age and priority.
+    `cursor` takes the `next` of a page and selects the page after it. Entries that are retained meanwhile are not
+    on any of the pages. By priority, the newest 1,000 entries with the given `type`, `tier` and fields of `filter`
+    are ranked: pinned ones first, then by age and priority.
     """
 
     lessons = _Called(_Entries.lessons)
-    """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
+    """The lessons that an agent may read and that match a question: its pinned ones first, then the most similar.
 
-    The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
-    index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
+    The similarity is the cosine of both texts. The priority critical adds 0.3, important adds 0.15, and low
+    subtracts 0.1. While the index is off, starting or down, words are compared instead; `relevance_by` of the
+    answer says which.
     """
 
     seed = _Called(_Entries.seed)
-    """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
+    """Give an agent initial entries, which cost nothing. Their ids depend on the texts, so that repeating it adds
+    nothing.
+    """
 
     stats = _Called(_Entries.stats)
-    """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
+    """How many entries an agent keeps, by type, which are pinned, and how many units it can still spend."""
 
     audit = _Called(_Entries.audit)
-    """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
+    """The newest changes of the entries of an agent, without their content, from the 2,000 that are on record."""
 
     erasures = _Called(_Entries.erasures)
     """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
@@ -522,11 +528,12 @@ class LongTerm:
     """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
     Two entries are near-duplicates if they are similar, facts with a cosine above 0.92 and others above 0.85, and
-    if they say the same in other words or in another order: numbers, dates, identifiers, names, negations,
+    if they state the same in other words or in another order: numbers, dates, identifiers, names, negations,
     comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
-    the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
-    found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
-    With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of the agent.
+    the newer stays, and of other entries the older. The entry that stays gets the stronger priority of both. An
+    archived entry is no longer found; its owner can read it by its id, with the id of the entry that stays, and
+    `restore` it. With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of
+    the agent.
 
     Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
     (compared, to compare).
@@ -578,7 +585,7 @@ class Working:
     """
 
     set = _Called(_Working.set)
-    """Give a block, or with `session` a key of its scratchpad, a content.
+    """Set the content of a block, or with `session` of a key of its scratchpad.
 
     Some keys of scratchpads are reserved for the system.
 
@@ -586,7 +593,8 @@ class Working:
     """
 
     append = _Called(_Working.append)
-    """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
+    """Add a text to the end of a block, or with `session` of a key of its scratchpad. It is created if it does not
+    exist.
 
     Raises `Conflict`, and `Refused` if the content is not a text or there are too many blocks or keys; nothing
     has changed then.
@@ -602,7 +610,8 @@ class Working:
     """
 
     render = _Called(_Working.render)
-    """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+    """The blocks of an agent as one text for a prompt, by label, each with the first 2,000 characters of its
+    content.
 
     Contents are indented, so that none of their lines looks like a heading.
     """
@@ -614,7 +623,7 @@ class Working:
     """
 
     write_document = _Called(_Working.write_document)
-    """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
+    """Replace the blocks of an agent by a document. Only the differences are written, all of them or none.
 
     A text that was cut is refused.
 
@@ -625,7 +634,7 @@ class Working:
     """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
 
     drain = _Called(_Working.drain)
-    """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
+    """Take all elements out of a queue of a scratchpad. Each element is taken once, even by several readers.
 
     An element that is added meanwhile stays.
     """
@@ -636,7 +645,7 @@ class _WorkspaceShared:
     """The parts of an agent's documents that match a query best, each with its lines.
 
     A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
-    by their words. No character of a query has a meaning of its own.
+    by their words. Characters of a query have no special meaning.
     """
 
 
@@ -644,7 +653,8 @@ class Workspace(_WorkspaceShared):
     """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
 
     A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
-    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    `memory.items` reads and writes it. The ledger is the source of truth. Files are an export, which can be edited and
+    imported.
     """
 
     def import_folder(
@@ -657,9 +667,9 @@ class Workspace(_WorkspaceShared):
     ) -> WorkspaceImport:
         """Put the files of a folder of this machine into the workspace of an agent. Equal texts write no event.
 
-        Left out, and named in the answer, are files that are hidden, symbolic links, not in UTF-8 or larger than 64
-        KiB; and those whose document has changed since the folder was last imported or exported, unless `overwrite` is
-        set. A document without a file stays.
+        Files are left out, and named in the answer, if they are hidden, symbolic links, not in UTF-8, or larger than 64
+        KiB, or if their document has changed since the folder was last imported or exported, unless `overwrite` is set.
+        A document without a file stays.
 
         Raises `InvalidArgument` if there is no such folder.
         """
@@ -672,10 +682,10 @@ class Workspace(_WorkspaceShared):
         *,
         overwrite: bool = False,
     ) -> WorkspaceExport:
-        """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
+        """Write the documents of an agent's workspace to a folder of this machine, without changing a byte.
 
-        Left out, and named in the answer, are documents whose key is not a safe path below the folder, whose value
-        is not a text, and those whose file has changed since the folder was last imported or exported, unless
+        Documents are left out, and named in the answer, if their key is not a safe path below the folder, if their
+        value is not a text, or if their file has changed since the folder was last imported or exported, unless
         `overwrite` is set. A file without a document stays.
 
         Raises `InvalidArgument` if the folder is a file.
@@ -686,7 +696,8 @@ class RemoteWorkspace(_WorkspaceShared):
     """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
 
     A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
-    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    `memory.items` reads and writes it. The ledger is the source of truth. Files are an export, which can be edited and
+    imported.
     """
 
 
@@ -699,16 +710,16 @@ class Tiers:
     """
 
     retrieve = _Called(_Tiers.retrieve)
-    """The entries with a tier that an agent may read and that fit a question.
+    """The entries with a tier that an agent may read and that match a question.
 
-    The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
-    tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
-    While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
-    `relevance_by` of the answer says which.
+    The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows entries of faster
+    tiers before those of slower ones, and "comprehensive" ranks by similarity alone. The entries that it shows
+    count as read. While the index is off, starting or down, the words of the newest 1,000 entries are compared
+    instead; `relevance_by` of the answer says which.
     """
 
     entry = _Called(_Tiers.entry)
-    """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+    """An entry that carries a tier: its current importance, and the values by which a plan will judge it."""
 
     change = _Called(_Tiers.change)
     """Move an entry of the agent to another tier, or give it one. An archived entry is restored in this tier.
@@ -719,33 +730,33 @@ class Tiers:
     """
 
     report_outcome = _Called(_Tiers.report_outcome)
-    """Report what came of using entries that the agent may read: plans promote what succeeds or surprises.
+    """Report the outcome of using entries that the agent may read. Plans promote entries that succeed or surprise.
 
-    An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
+    An entry without a tier, or that the agent may not read, is left out and named in `refused`.
 
     Raises `Refused` if no entry is left; nothing has changed then.
     """
 
     consolidate = _Called(_Tiers.consolidate)
-    """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
+    """Move and archive the entries of an agent that carry a tier, and keep a summary of the archived ones.
 
-    An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
-    interrupted, its rest is made first. Nothing is written if nothing is to change.
+    An entry moves by one tier at most. Entries that another process changes meanwhile are left unchanged. If a plan
+    was interrupted, it is completed first. If nothing has to be changed, nothing is written.
     """
 
     stats = _Called(_Tiers.stats)
     """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
 
     pressure = _Called(_Tiers.pressure)
-    """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
+    """How full the tiers of an agent are. A plan archives the entries of a tier beyond its limit."""
 
 
 class Stream:
     """What happened to an agent in particular: `memory.stream`.
 
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
+    The stream of an agent has the newest of its own events, and of the events addressed to it, that the views retain.
+    Reflections count more than observations, and insights count most. A reflection marks an insight by a line that
+    begins with `INSIGHT:`, or lists it in `insights`.
     """
 
     recall = _Called(_Stream.recall)
@@ -762,15 +773,15 @@ class Stream:
     """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
 
     The summary is made without a model: how many memories there are, and the first sentences of the three most
-    important ones, by the importance of their kinds; of equally important ones those that say most. Nothing is
+    important ones, by the importance of their kinds; of equally important ones, those that say most. Nothing is
     written unless `store` keeps it as an entry of the type summary, which names the events as its sources and the
-    span as `range` in its metadata. That entry is for the agent alone, also where the space shares its entries.
+    span as `range` in its metadata. That entry is visible only to the agent, even if the space shares its entries.
     """
 
 
 class _MemoryShared:
     def __enter__(self) -> Self:
-        """Begin what the memory does in the background, such as answering triggers."""
+        """Begin the background work of the memory, such as answering triggers."""
 
     def __exit__(
         self,
@@ -781,10 +792,10 @@ class _MemoryShared:
         """Close the memory."""
 
     def close(self) -> None:
-        """Close files and connections, and stop what runs in the background. Nothing is lost if it is never called.
+        """Close files and connections, and stop the background work. Nothing is lost if it is never called.
 
-        Calls of other threads that are under way are cancelled: they raise `StorageError`. Raises `StorageError` if
-        something under way does not end in time.
+        Calls of other threads in progress are cancelled: they raise `StorageError`. Raises `StorageError` if a call in
+        progress does not end in time.
         """
 
     context = _Called(_Prompts.context)
@@ -792,22 +803,22 @@ class _MemoryShared:
 
     Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
     related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-    compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-    documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-    asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-    the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
-    the memory was opened with `count_tokens`.
+    compared. With the agent's setting `auto_recall`, what the user said last in `session` is the query instead, and
+    documents are searched too. `components`, `extra`, `step` and `output_format` come last. When a reflection is
+    due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines
+    are left out, the least important first; the memories recalled for a `query` stay longest. Tokens are estimated
+    by script, unless the memory was opened with `count_tokens`.
 
-    Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+    Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
     """
 
     explain = _Called(_Prompts.explain)
     """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
 
-    The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-    setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-    that are newer. The content of an event that the agent may not see is not returned.
+    The answer agrees with `context` without a budget, at the same checkpoint and with the same `query`, `turn` and
+    `top_k`. If the views have dropped the event, the space is folded up to it, to count the newer events. The
+    content of an event that the agent may not see is not returned.
     """
 
     reflection = _Called(_Reflections.reflection)
@@ -825,13 +836,12 @@ class _MemoryShared:
     publish_many = _Called(_Memory.publish_many)
     """Write events in order, all or none, and return their positions once they are durable.
 
-    An event whose id exists already in its space is not written again; its first position is returned. The first
-    event counts, with its time: `at` is not compared.
+    If an event with the id already exists in the space, the event is not written again, and the first position is
+    returned. The first event counts, with its time: `at` is not compared.
 
-    Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
-    counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
-    with the same events is safe after each of them, and after a cancelled call, whose events may have been
-    written.
+    Raises `IdConflict` if the existing event has other content (but not for a second answer to a trigger, of which
+    the first counts), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call with the same events is
+    safe after each of them, and after a cancelled call, whose events may have been written.
     """
 
     start_session = _Called(_Memory.start_session)
@@ -840,8 +850,8 @@ class _MemoryShared:
     end_session = _Called(_Memory.end_session)
     """End a session of an agent with its outcome, by an event `session.ended`.
 
-    What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
-    a reactor runs; the same applies to the agents in `audience`.
+    Items that the agent marked in its working memory and in the scratchpad of the session become entries once a
+    reactor runs. The same applies to the agents in `audience`.
     """
 
     configure_agent = _Called(_Memory.configure_agent)
@@ -861,17 +871,17 @@ class _MemoryShared:
     """
 
     erase = _Called(_Memory.erase)
-    """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+    """Erase all data about a person, one entry, or a whole space, and everything made from it: facts, summaries,
     beliefs, compactions, lines of daily logs.
 
-    The events stay in the ledger with their times and positions, but nobody can read their content: their
-    key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
-    in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
-    an interruption is safe; once all is erased, it answers 0.
+    The events stay in the ledger with their times and positions, but nobody can read their content: their key is
+    destroyed. This call waits until views and index are built again; timelines then show `[erased]` in their place.
+    With `dry_run`, nothing is erased, and the answer shows what would be erased. Repeating the call after an
+    interruption is safe; once everything is erased, it returns 0.
 
     Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
-    Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
+    Raises `ViewsBehind` if no worker of a cluster builds the views again; the keys are already destroyed then.
     """
 
     react = _Called(_Memory.react)
@@ -879,13 +889,13 @@ class _MemoryShared:
 
     A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
     `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
-    by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
-    the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
-    triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
-    a call in a loop needs `skip_reflection_loops`.
+    by the facts that the extractor finds in it. Any other trigger is answered by events that a rule makes from it,
+    the lines of daily logs last. These triggers are closed by `reaction.done` or `reaction.failed`. The next call
+    answers triggers that fall due because of these answers. Agents that see only each other's reflections would
+    never stop, so a call in a loop needs `skip_reflection_loops`.
 
-    Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
-    longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
+    Reactors that call a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`). An answer that takes
+    longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` fails.
 
     Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
     while another process reacts. `progress` is called with triggers (answered, to answer).
@@ -905,9 +915,9 @@ class _MemoryShared:
     around = _Called(_Memory.around)
     """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
 
-    For an event that the views have dropped, the space is folded up to it.
+    If the views have dropped the event, the space is folded up to it.
 
-    Raises `OutOfRange` if the agent may see no event with this id.
+    Raises `OutOfRange` if there is no event with this id that the agent may see.
     """
 
     history = _Called(_Memory.history)
@@ -919,26 +929,26 @@ class _MemoryShared:
     """
 
     lineage = _Called(_Memory.lineage)
-    """What an event or entry rests on, and what rests on it: its cause and its sources, the events and entries that
-    name it, and so on, over reflection, extraction, consolidation and compaction.
+    """The sources of an event or entry, and what was made from it: its cause and its sources, the events and
+    entries that name it, and so on, over reflection, extraction, consolidation and compaction.
 
-    Of what rests on it, the answer has the events that the views retain, and entries. For a trigger, it has the
-    events that answered it. A prompt has no id: give those of what it shows, such as `entries` of `context`.
+    The products are entries, and events that the views retain. For a trigger, the answer has the events that
+    answered it. A prompt has no id: give the ids of what it shows, such as `entries` of `context`.
     """
 
     diff = _Called(_Memory.diff)
-    """What an agent knows at `until` and did not at `since`: what entered its memory, what left it and why, and
-    what changed.
+    """The difference of an agent's memory between `since` and `until`: the items that entered it, those that left
+    it and why, and those that changed.
 
     It compares the window of recent events, entries with their tiers, blocks of working memory, beliefs, and the
-    prompt line by line. Each moment is a position or a time, as `as_of` of other questions.
+    prompt line by line. Each moment is a position or a time, like `as_of` of other queries.
     """
 
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
     salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
-    weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
+    weights; without a query, relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
     and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
     """
 
@@ -952,7 +962,7 @@ class _MemoryShared:
     off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
     and its `also` names the other.
 
-    With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+    With a `preset`, only entries are ranked, by reciprocal ranks (k = 60), and `channels` selects channels of the
     preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
     and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
     """
@@ -966,8 +976,8 @@ class _MemoryShared:
     entries = _Called(_Memory.entries)
     """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
 
-    Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
-    to the newest of them.
+    Events that the agent may not see are left out. If the views have dropped some of the events, the space is
+    folded up to the newest of these.
     """
 
     scene = _Called(_Memory.scene)
@@ -983,8 +993,8 @@ class _MemoryShared:
     """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
     agent.
 
-    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
-    this process have failed. Attempts of other processes are not known here.
+    `why` says why a trigger is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+    this process have failed. Attempts of other processes are not known to it.
     """
 
     spaces = _Called(_Memory.spaces)
@@ -1000,14 +1010,15 @@ class _MemoryShared:
     """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
     The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
-    memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
-    the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
+    memory has a session. With `agent`, only memories that this agent may see count, among the newest 2,000 of its
+    own events and of the shared events; without it, the memories of all agents count. Bookkeeping and entries do
+    not count.
     """
 
     space = _Called(_Memory.space)
     """The activity in a space: its agents, sessions and kinds with their counts.
 
-    It has three complete tables and no limit; `agents` and `sessions` list one of them page by page.
+    It has three complete tables without a limit; `agents` and `sessions` list two of them page by page.
     """
 
     kinds = _Called(_Memory.kinds)
@@ -1021,7 +1032,7 @@ class _MemoryShared:
 
     @property
     def beliefs(self) -> Beliefs:
-        """What agents have come to believe, and which beliefs support or contradict each other: `memory.beliefs`."""
+        """The beliefs of agents, and which beliefs support or contradict each other: `memory.beliefs`."""
 
     @property
     def consensus(self) -> Consensus:
@@ -1062,12 +1073,12 @@ class Memory(_MemoryShared):
     ```
 
     It has the methods, facades and errors of `recallog.Memory`; each call returns its answer. Any number of processes
-    may open one folder, and any number of threads may use one memory, also where an event loop runs, as in a notebook.
+    may open one folder, and any number of threads may use one memory, even where an event loop runs, as in a notebook.
 
-    A thread of the memory's own executes the calls. Callbacks such as `progress` are executed by the thread that calls,
-    and cannot call the memory themselves. Reactors, reflectors and other objects that `open` takes are asynchronous;
-    the memory's thread executes them, so they must not block. Ctrl-C cancels a call, and the memory can be used
-    afterwards. In a forked child a memory that the parent has used cannot be used: open it again there.
+    A separate thread executes the calls. Callbacks such as `progress` are executed by the thread that calls, and cannot
+    call the memory themselves. Reactors, reflectors and other objects that `open` takes are asynchronous; the memory's
+    thread executes them, so they must not block. Ctrl-C cancels a call, and the memory can be used afterwards. In a
+    forked child a memory that the parent has used cannot be used: open it again there.
 
     `close`, or the end of `with`, closes it. A memory that is not closed gives a `ResourceWarning`; nothing is lost.
     """
@@ -1089,11 +1100,11 @@ class Memory(_MemoryShared):
         models: Sequence[Model] | None = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
-        builds them when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that builds
+        them when they are first needed.
 
-        Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
-        of `open`. The memory closes the components when it is closed.
+        Without `count_accesses`, queries do not publish counts of the entries that they show. The other arguments are
+        those of `open`. The memory closes the components when it is closed.
         """
 
     @classmethod
@@ -1124,16 +1135,16 @@ class Memory(_MemoryShared):
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first.
 
-        `reactors` are reactors of your own: they answer the triggers of their kinds, and the built-in ones all others.
-        With a list, also an empty one, or True, and inside `with`, triggers that fall due are answered in the
-        background; otherwise `react` answers them.
+        `reactors` are custom reactors: they answer the triggers of their kinds, and the built-in ones answer all
+        others. With True or a list, even an empty one, and inside `with`, triggers that fall due are answered in
+        the background; otherwise `react` answers them.
 
-        `chat_model` reflects, draws facts, summarises and answers; the default is the model that `RECALLOG_MODEL`
-        names, or else rules, offline. For a single purpose, or for a rule of your own, there are `reflector` (writes
+        `chat_model` reflects, extracts facts, summarises and answers. The default is the model that `RECALLOG_MODEL`
+        names, or else rules, offline. For a single purpose, or for a custom rule, there are `reflector` (writes
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
-        when it is closed. `reranker` scores the best hits of `recall` again, each together
-        with the query; there is none by default.
+        when it is closed. `reranker` scores the best hits of `recall` again, each together with the query; there is
+        none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
         other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
@@ -1164,12 +1175,12 @@ class Memory(_MemoryShared):
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
-        There is no semantic index: `recall` compares words. The arguments are those of `open`.
+        There is no semantic index: `recall` compares words. See `open` for the arguments.
         """
 
     @property
     def admin(self) -> Admin:
-        """The operators' part: status, verification, rebuilds, dead letters, records."""
+        """The interface for operators: status, verification, rebuilds, dead letters, records."""
 
     def keep_reacting(self, space: str | None, on_error: Callable[[RecallogError], float]) -> None:
         """Answer triggers as they fall due, in one space or in all, until cancelled.
@@ -1188,14 +1199,14 @@ class Memory(_MemoryShared):
         """The reactor that answers triggers of a kind; None if there is none."""
 
     def tick(self, now: datetime | str) -> int:
-        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
-        has happened since. Returns the number of spaces. A space without events for 30 days gets none.
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
+        happened since. Returns the number of spaces. A space without events for 30 days does not get one.
         """
 
     def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
         """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
-        Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
+        Embedded, the views are folded here; on a cluster, workers fold them. This includes the views of your own
         projections, unless `own` is false. Raises `ViewsBehind` if the workers of a cluster take too long.
         """
 
@@ -1212,11 +1223,12 @@ class Memory(_MemoryShared):
         """
 
     def start_index(self) -> bool:
-        """Start the process that maintains the index of a folder, and return at once; False if there is none to start.
+        """Start the process that maintains the index of a folder, and return at once. Returns False if there is no such
+        process.
 
-        There is none if the index is off, or if its engine is a server. `recall` starts the process too. With the
-        setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder maintains the
-        index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
+        There is no such process if the index is off, or if its engine is a server. `recall` starts the process too.
+        With the setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder
+        maintains the index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
         """
 
     def row(
@@ -1251,7 +1263,7 @@ class Memory(_MemoryShared):
 
 
 class Remote(_MemoryShared):
-    """Event-sourced memory that a server has, for programs without an event loop: scripts, notebooks, threads.
+    """Event-sourced memory of a server, for programs without an event loop: scripts, notebooks, threads.
 
     ```python
     with Remote("http://127.0.0.1:8765", "rl_…") as memory:
@@ -1275,9 +1287,9 @@ class Remote(_MemoryShared):
         """The memory behind a URL such as `http://127.0.0.1:8765`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
-        repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
-        example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans, to which
-        those of the server belong.
+        repetitions (jobs may take longer), and of a stream's attempts to reconnect. `transport` is a transport of
+        httpx, for example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans,
+        which are the parents of the server's spans.
 
         Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
@@ -1285,23 +1297,23 @@ class Remote(_MemoryShared):
     def tail(self, space: str, *, start: Position | str | None = None) -> Iterator[Tailed]:
         """The events of a space from `start` on, as they come; without `start`, from now on.
 
-        It goes on after interruptions, without a gap and without a repeat. The key must allow `tail`.
+        It continues after interruptions, without gaps and repeats. The key must allow `tail`.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
 
     def seen(self, space: str, agent: str, *, start: Position | str | None = None) -> Iterator[Remembered | Gap]:
-        """What an agent may see from `start` on, as it comes; without `start`, from now on.
+        """The events that an agent may see, as they come, from `start` on; without `start`, from now on.
 
-        It goes on after interruptions, without a repeat. A `Gap` stands for what the views have dropped before it was
-        read.
+        It continues after interruptions, without repeats. A `Gap` stands for events that the views have dropped before
+        they were read.
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
 
     @property
     def admin(self) -> RemoteAdmin:
-        """The operators' part: status, verification, rebuilds, dead letters, records."""
+        """The interface for operators: status, verification, rebuilds, dead letters, records."""
 
     @property
     def workspace(self) -> RemoteWorkspace:
