@@ -10,12 +10,10 @@ from recallog.operations.parameters import Filters
 from recallog.reading.event_order import in_event_time
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
-from recallog.reading.source_classes import make_sourced
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
 from recallog_schemas.views.base import Room, fitting
@@ -90,6 +88,9 @@ async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: P
 
     The logs retain `log_events` events.
     """
+    from recallog.reading.source_classes import make_sourced  # the commands that use `window` do not need it
+    from recallog_projections.views.trust import SourceClasses
+
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     rows = [RowKey(settings.AGENTS.name, space, agent), RowKey(settings.SPACES.name, space)]
     newest = min(_FIRST_READ_EVENTS, log_events)
