@@ -29,7 +29,7 @@ def remembered(home: Path, events: list[Event], as_of: AsOf | None, agent: str =
             await memory.publish_many(events)
             view = await memory.episodic("village", agent, as_of=as_of, window=100)
             page = await memory.timeline("village", agent, as_of=as_of, limit=100)
-            assert view.memories == page.items
+            assert [each.event for each in view.memories] == [each.event for each in page.items]
             return [memory.event.turn for memory in view.memories]
 
     return run(work())
