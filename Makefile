@@ -101,7 +101,7 @@ test-typescript: install ## run the tests of the client for TypeScript in node, 
 	$(call MAKE_VENV,$(@D))
 	@echo '*' > $(@D)/.gitignore
 	$(call PIP_INSTALL,$(@D)) --editable '.[server]' --editable adapters/recallog-demo --editable adapters/recallog-eval \
-		--requirement tests/browser/requirements.txt
+		--editable adapters/recallog-testing --requirement tests/browser/requirements.txt
 	@touch $@
 
 test-browser: .venv-browser/.installed ## run the tests of the console in a real browser, with the rules of axe-core
