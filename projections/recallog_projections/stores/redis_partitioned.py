@@ -46,10 +46,10 @@ class PartitionedRedis(Store):
 
     async def _of(self, partition: int) -> RedisStore:
         store = self._stores[partition % len(self._stores)]
-        if store in self._unknown and self._compare(store, await store.manifest(), self._manifest) == self._manifest:
+        if store in self._unknown:
+            if self._compare(store, await store.manifest(), self._manifest) != self._manifest:
+                raise LedgerMismatch(f"the Redis at {store.address} holds views of another ledger: see recallog status")
             self._unknown.discard(store)
-        elif store in self._unknown:
-            raise LedgerMismatch(f"the Redis at {store.address} holds views of another ledger: see recallog status")
         return store
 
     async def _all(self, ask: Callable[[RedisStore], Awaitable[Result]]) -> list[Result]:
@@ -71,15 +71,15 @@ class PartitionedRedis(Store):
         if errors and (not known or not all(isinstance(error, StorageUnavailable) for error in errors)):
             raise errors[0]
         self._manifest, self._unknown = manifest, {*self._stores} - {*known}
-        found = {self._compare(store, stored, manifest) for store, stored in known.items()} - {manifest}
-        if found:
-            return found.pop()
-        # Only now: a server that was flushed must not take the manifest of a ledger that the others refuse.
         for store, stored in known.items():
-            if stored is None:
-                stored = await store.remember_manifest(self._add_place(store, manifest))
-                found.add(self._compare(store, stored, manifest))
-        return (found - {manifest} or {manifest}).pop()
+            if (remembered := self._compare(store, stored, manifest)) != manifest:
+                return remembered
+        # Only now: a server that was flushed must not take the manifest of a ledger that the others refuse.
+        for store in [store for store, stored in known.items() if stored is None]:
+            stored = await store.remember_manifest(self._add_place(store, manifest))
+            if (remembered := self._compare(store, stored, manifest)) != manifest:
+                return remembered
+        return manifest
 
     def _compare(self, store: RedisStore, stored: bytes | None, manifest: bytes) -> bytes:
         """What a server has instead of `manifest`, or `manifest`."""
