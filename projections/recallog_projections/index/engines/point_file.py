@@ -1,0 +1,176 @@
+"""The payloads and terms of the points of a collection, in a SQLite file beside its shard.
+
+The library maps its files into memory, where all payloads that queries have read remain resident, and it parses a whole
+payload to return one field. This file is read in pages that only the system caches. Queries compare many of the same
+points, so the rows of some are kept, undecoded: decoded, they take twice the memory.
+"""
+
+import sqlite3
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recallog_projections import private_files
+from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse
+from recallog_projections.sqlite.connecting import connect
+from recallog_projections.sqlite.errors import is_unsound
+from recallog_projections.syncing import sync
+from recallog_schemas.errors import IndexDamaged
+
+StoredFields = tuple[str, Mapping[str, Any], Sparse]
+"""The id of a point, its payload, and its terms."""
+
+PAGE_BYTES = 8_192
+"""Points have about 2 KB. In pages of 4 KB, which often hold one, the file is a quarter larger."""
+_CACHE_KIB = 1_024
+_READ_AT_ONCE = 100
+"""Ids of one statement, which always has as many: SQLite keeps few statements, and takes little time for missing ids.
+"""
+_KEPT_ROW_BYTES = 320
+"""What a kept row takes besides its bytes."""
+_WAIT_SECONDS = 5.0
+"""For a scan of the files of the folder; the shard keeps out other writers."""
+
+_SCHEMA = "CREATE TABLE points (id BLOB PRIMARY KEY, payload BLOB NOT NULL, terms BLOB NOT NULL, texts BLOB NOT NULL)"
+_WRITE = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)"
+_READ = f"SELECT id, terms, payload, {{}} FROM points WHERE id IN ({', '.join('?' * _READ_AT_ONCE)})"
+_READ_TEXTS, _READ_FIELDS = _READ.format("texts"), _READ.format("NULL")
+
+
+class PointFile:
+    """The file at `path`. Calls raise `IndexDamaged` if it is damaged, and else `sqlite3.Error`."""
+
+    def __init__(self, path: Path, kept_bytes_max: int) -> None:
+        """Above `kept_bytes_max`, the least recently used rows are not kept."""
+        self._path = path
+        self._kept_bytes_max = kept_bytes_max
+        self._kept: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
+        """By id: the terms and the payload without texts."""
+        self.kept_bytes = 0
+        with self._finding_damage():
+            self._connection = connect(path, "rw", _WAIT_SECONDS)
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            self._connection.execute("SELECT 1 FROM points LIMIT 1").fetchone()
+
+    @classmethod
+    def create(cls, path: Path, points: Iterable[StoredFields] = ()) -> None:
+        """Create the file with some points. After a crash it is created again."""
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        private_files.open_file(new, "xb").close()
+        with closing(connect(new, "rw", _WAIT_SECONDS)) as connection:
+            connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
+            connection.execute(_SCHEMA)
+            connection.execute("BEGIN")
+            connection.executemany(_WRITE, map(_row_of, points))
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode=WAL")
+        new.rename(path)
+        sync(path.parent)
+
+    def write(self, points: Sequence[StoredFields]) -> None:
+        """Write points, each in place of one with the same id. They are durable on return."""
+        self._change(_WRITE, map(_row_of, points), [id_ for id_, _, _ in points])
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete the points with these ids. Durable on return."""
+        self._change("DELETE FROM points WHERE id = ?", ((_key(id_),) for id_ in ids), ids)
+
+    def read(self, ids: Collection[str]) -> Iterator[StoredFields]:
+        """The existing points with these ids, whose payloads lack `TEXT_FIELDS`."""
+        found, missing = dict[str, tuple[bytes, bytes]](), dict[str, None]()
+        for id_ in ids:
+            if (kept := self._kept.get(id_)) is None:
+                missing[id_] = None
+            else:
+                found[id_] = kept
+                self._kept.move_to_end(id_)
+        for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing):
+            found[id_] = self._kept[id_] = terms, payload
+            self.kept_bytes += _size(terms, payload)
+        while self.kept_bytes > self._kept_bytes_max:
+            self.kept_bytes -= _size(*self._kept.popitem(last=False)[1])
+        with self._finding_damage():
+            for id_, (terms, payload) in found.items():
+                yield id_, msgspec.json.decode(payload), _sparse(terms)
+
+    def read_whole(self, ids: Collection[str]) -> Iterator[StoredFields]:
+        """The existing points with these ids, with their whole payloads."""
+        with self._finding_damage():
+            for id_, terms, payload, texts in self._rows(_READ_TEXTS, ids):
+                yield id_, msgspec.json.decode(payload) | msgspec.json.decode(texts), _sparse(terms)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, statement: str, ids: Iterable[str]) -> list[tuple[str, bytes, bytes, bytes]]:
+        keys: list[bytes | None] = [*map(_key, ids)]
+        keys += [None] * (-len(keys) % _READ_AT_ONCE)
+        found = []
+        with self._finding_damage():
+            for start in range(0, len(keys), _READ_AT_ONCE):
+                found += self._connection.execute(statement, keys[start : start + _READ_AT_ONCE]).fetchall()
+        return [(_id(key), terms, payload, texts) for key, terms, payload, texts in found]
+
+    def _change(self, statement: str, rows: Iterable[Sequence[Any]], ids: Iterable[str]) -> None:
+        written = list(rows)
+        for id_ in ids:  # whether or not the change succeeds
+            if (kept := self._kept.pop(id_, None)) is not None:
+                self.kept_bytes -= _size(*kept)
+        with self._finding_damage():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(statement, written)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _finding_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if not is_unsound(error):
+                raise
+            raise IndexDamaged(f"the file of the index {self._path} is damaged: {error}") from error
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise IndexDamaged(f"a point in {self._path} is damaged: {error}") from error
+
+
+def _row_of(point: StoredFields) -> tuple[bytes, bytes, bytes, bytes]:
+    id_, payload, sparse = point
+    fields = {name: value for name, value in payload.items() if name not in TEXT_FIELDS}
+    texts = {name: value for name, value in payload.items() if name in TEXT_FIELDS}
+    encode = msgspec.json.encode
+    return _key(id_), encode(fields), _terms(sparse), encode(texts)
+
+
+def _key(id_: str) -> bytes:
+    return bytes.fromhex(id_.replace("-", ""))
+
+
+def _id(key: bytes) -> str:
+    digits = key.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _size(terms: bytes, payload: bytes) -> int:
+    return _KEPT_ROW_BYTES + len(terms) + len(payload)
+
+
+def _terms(sparse: Sparse) -> bytes:
+    return array("I", sparse.indices).tobytes() + array("f", sparse.values).tobytes()
+
+
+def _sparse(data: bytes) -> Sparse:
+    indices, values = array("I"), array("f")
+    indices.frombytes(data[: len(data) // 2])
+    values.frombytes(data[len(data) // 2 :])
+    return Sparse(indices, values)
