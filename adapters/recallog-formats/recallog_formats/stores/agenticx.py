@@ -1,0 +1,105 @@
+"""AgenticX: a workspace of Markdown files, the database of sessions, and the messages of sessions."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from recallog import InvalidArgument
+from recallog_formats.stores import databases
+from recallog_formats.stores.json_files import list_in, load_json
+from recallog_formats.stores.store import (
+    Destination,
+    Fields,
+    LeftOutRow,
+    StoreFormat,
+    StoreRow,
+    json_object,
+    make_entry,
+    make_item,
+    map_row,
+)
+from recallog_service.formats import Options, Source, chat
+
+_MARKS = ("MEMORY.md", "IDENTITY.md", "USER.md", "SOUL.md")
+"""A folder with one of these files is a workspace."""
+_RESERVED = ("subagent_result::", "delegation_result::", "__")
+
+
+def _scratchpad(row: Fields, into: Destination) -> dict[str, Any]:
+    if str(row["key"]).startswith(_RESERVED):
+        raise LeftOutRow("a reserved key, which the system writes")
+    return make_item(into, ["session", row["session_id"]], row["key"], row["value"], row.get("updated_at"))
+
+
+def _summary(row: Fields, into: Destination) -> dict[str, Any]:
+    metadata = json_object(row.get("metadata")) | {"session": row["session_id"]}
+    return make_entry(row, into, row["summary"], type="summary", metadata=metadata)
+
+
+_TABLES: databases.Tables = {"session_summaries": _summary, "scratchpad": _scratchpad}
+_LEFT_OUT = {"todos": "lists of tasks have no counterpart"}
+
+
+def _documents(path: Path) -> list[tuple[str, Path]]:
+    """The Markdown files of the workspace with their keys: of the path itself, or of its folder `workspace`."""
+    for folder in (path, path / "workspace"):
+        if any((folder / name).is_file() for name in _MARKS):
+            return [(str(each.relative_to(folder)), each) for each in sorted(folder.rglob("*.md")) if each.is_file()]
+    return []
+
+
+def _document(row: Fields, into: Destination) -> dict[str, Any]:
+    file: Path = row["file"]
+    return make_item(into, ["workspace"], row["key"], file.read_text(encoding="utf-8"), file.stat().st_mtime)
+
+
+def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
+    files = sorted(path.rglob("messages.json")) if path.is_dir() else []
+    stores = [each for each in databases.databases_in(path) if databases.tables_of(each) & _TABLES.keys()]
+    documents = _documents(path)
+    if not stores and not files and not documents:
+        expected = f"a folder with workspace/{_MARKS[0]}, sessions.sqlite or messages.json"
+        raise InvalidArgument(f"{path} is not a store of AgenticX: expected {expected}", path="PATH")
+    for file in files:
+        yield from _messages(file.parent.name, list_in(load_json(file, "a list of messages"), "messages") or [], into)
+    done = {file.parent.name for file in files}
+    for store in stores:
+        with databases.snapshot_of(store) as connection:
+            yield from _database(connection, done, into)
+    for key, file in documents:
+        yield map_row(f"document {key}", {"key": key, "file": file}, _document, into)
+
+
+def _database(connection: sqlite3.Connection, done: set[str], into: Destination) -> Iterator[StoreRow]:
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    yield from databases.table_rows(connection, [name for name in _TABLES if name in present], _TABLES, into)
+    for name, why in _LEFT_OUT.items():
+        count = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] if name in present else 0
+        if count:
+            yield StoreRow(name, left_out=why, count=count)
+    if "session_messages" in present:
+        sessions = [each for (each,) in connection.execute("SELECT DISTINCT session_id FROM session_messages")]
+        for session in sessions:
+            if session not in done:  # the table is an index of the files
+                rows = connection.execute(
+                    "SELECT role, content, timestamp FROM session_messages WHERE session_id = ? ORDER BY id", [session]
+                )
+                yield from _messages(session, [dict(row) for row in rows], into)
+
+
+def _messages(session: str, messages: Sequence[object], into: Destination) -> Iterator[StoreRow]:
+    """The events of a session, as `recallog ingest` makes them of a conversation."""
+    document = json.dumps({"id": session, "messages": list(messages)}).encode()
+    for item in chat.FORMAT.read(Source([document]), Options(into.space, agent=into.agent)):
+        yield StoreRow(f"session {session}", item.event, item.error, item.left_out and f"{item.left_out} in messages")
+
+
+STORE = StoreFormat(
+    "agenticx",
+    "a folder with the workspace, sessions.sqlite and messages.json (~/.agenticx), or one of them",
+    "messages and summaries of sessions; with --trust agent scratchpads and the documents of the workspace",
+    "the index main.sqlite, todos, reserved keys of scratchpads",
+    _read,
+)
