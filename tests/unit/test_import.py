@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from recallog import Memory
 from recallog.sync import Memory as SyncMemory
+from recallog.views import EntryView
 from recallog_formats.importing import ORIGIN, ImportOptions, ImportResult, StoreImport
 from recallog_formats.stores import aragora, mem0, tramontane
 from recallog_formats.stores.store import Destination, StoreFormat, time_of_row
@@ -31,6 +32,12 @@ async def take(
     memory: Memory, path: Path, store: StoreFormat = tramontane.STORE, into: Destination = INTO, **options: Any
 ) -> ImportResult:
     return await StoreImport(memory, store, ImportOptions(**options)).run(path, into, lambda done, total: None)
+
+
+async def find_entry(memory: Memory, id_: str) -> EntryView:
+    entry = (await memory.long_term.get(*OF, id_)).entry
+    assert entry is not None
+    return entry
 
 
 def counts(result: ImportResult) -> tuple[int, int, int, int]:
@@ -120,7 +127,7 @@ SYSTEMS = [
         (),
         "user/alex",
         "assistant",
-        "What is there an allergy to?",
+        "Allergic to what?",
         "Allergic to nuts",
         {"relations": "graph"},
         ("memory m-3",),
@@ -185,7 +192,8 @@ def test_an_entry_has_the_fields_and_the_time_of_its_row(tmp_path: Path) -> None
         assert entry.at == datetime(2026, 10, 22, 4, 40, 22, tzinfo=UTC)
         assert entry.metadata["stars"] == 5
         insight = memory.long_term.get("d", "judge", "s-1").entry
-        assert insight is not None and insight.type == "insight"
+        assert insight is not None
+        assert insight.type == "insight"
         consensus = memory.consensus.find_similar("d", "critic", "retry policy").found[0].consensus
         assert (consensus.conclusion, consensus.strength, consensus.rounds) == ("Three retries.", "strong", 2)
         assert memory.consensus.dissents("d", "judge", "retry policy").format() == (
@@ -197,8 +205,8 @@ async def test_tiers_can_be_left_out(tmp_path: Path) -> None:
     store = other_stores.aragora(tmp_path)
     async with Memory.in_memory() as memory:
         await take(memory, store, aragora.STORE, tiers=False)
-        found = (await memory.long_term.get(*OF, "e-1")).entry
-        assert found is not None and found.tier is None
+        entry = await find_entry(memory, "e-1")
+        assert entry.tier is None
         assert (await take(memory, store, aragora.STORE)).changed == 0
 
 
@@ -221,7 +229,7 @@ def test_the_documents_of_a_workspace_are_put_by_a_trusted_import(tmp_path: Path
         hits = memory.workspace.search("home", "assistant", "who visits?", mode="fts").hits
         assert [hit.key for hit in hits] == ["MEMORY.md"]
         pad = memory.working.scratchpad("home", "assistant", "s-1")
-        assert [(each.key, each.content) for each in pad.blocks] == [("plan", "buy rye")]
+        assert [(each.label, each.content) for each in pad.blocks] == [("plan", "buy rye")]
 
 
 async def test_a_changed_row_supersedes_the_entry_also_back_to_its_first_form(tmp_path: Path) -> None:
@@ -233,8 +241,7 @@ async def test_a_changed_row_supersedes_the_entry_also_back_to_its_first_form(tm
             other_stores.change(store, statement, text, None)
             assert counts(await take(memory, store)) == (0, 1, 1, 1)
             assert counts(await take(memory, store)) == (0, 0, 2, 1)
-            entry = (await memory.long_term.get(*OF, "f-1")).entry
-            assert entry is not None
+            entry = await find_entry(memory, "f-1")
             assert (entry.text, entry.version, entry.entity, entry.source_class) == (text, version, None, "import")
 
 
@@ -244,8 +251,8 @@ async def test_what_was_changed_here_stays_unless_its_row_has_changed(tmp_path: 
         await take(memory, store)
         await memory.long_term.update(*OF, "f-1", text="Quill Ltd buys pine.")
         assert counts(await take(memory, store)) == (0, 0, 2, 1)
-        entry = (await memory.long_term.get(*OF, "f-1")).entry
-        assert entry is not None and entry.text == "Quill Ltd buys pine."
+        entry = await find_entry(memory, "f-1")
+        assert entry.text == "Quill Ltd buys pine."
 
 
 async def test_a_row_that_was_deleted_there_stays_here(tmp_path: Path) -> None:
@@ -254,7 +261,7 @@ async def test_a_row_that_was_deleted_there_stays_here(tmp_path: Path) -> None:
         await take(memory, store)
         other_stores.change(store, "DELETE FROM factual_memory")
         assert counts(await take(memory, store)) == (0, 0, 1, 0)
-        assert (await memory.long_term.get(*OF, "f-1")).entry is not None
+        assert (await find_entry(memory, "f-1")).text == "Quill Ltd buys oak."
 
 
 @pytest.mark.parametrize("end", ["archive", "retract", "forget"])
@@ -280,8 +287,8 @@ async def test_an_entry_that_the_agent_made_is_not_replaced_by_a_row_with_its_id
         assert (
             "import into a space of its own" in {each.place: each.why for each in result.problems}["factual_memory f-1"]
         )
-        entry = (await memory.long_term.get(*OF, "f-1")).entry
-        assert entry is not None and entry.text == "My own."
+        entry = await find_entry(memory, "f-1")
+        assert entry.text == "My own."
 
 
 async def test_an_import_keeps_no_rule_that_its_class_may_not_set_until_it_is_trusted(tmp_path: Path) -> None:
@@ -291,8 +298,8 @@ async def test_an_import_keeps_no_rule_that_its_class_may_not_set_until_it_is_tr
         assert [(each.place, "red_line" in each.why) for each in result.weakened] == [("continuum_memory e-2", True)]
         for trust, is_red in (("import", False), ("agent", True)):
             await take(memory, store, aragora.STORE, trust=trust)
-            entry = (await memory.long_term.get(*OF, "e-2")).entry
-            assert entry is not None and entry.red_line is is_red
+            entry = await find_entry(memory, "e-2")
+            assert entry.red_line is is_red
 
 
 async def test_a_store_that_its_owner_has_open_is_read_as_of_now_and_its_owner_can_write(tmp_path: Path) -> None:
@@ -305,7 +312,7 @@ async def test_a_store_that_its_owner_has_open_is_read_as_of_now_and_its_owner_c
             await take(memory, store)
             found = {each.id for each in (await memory.long_term.list(*OF)).entries}
         owner.commit()
-    assert "f-9" in found and "f-8" not in found
+    assert {"f-8", "f-9"} & found == {"f-9"}
 
 
 async def test_a_row_that_is_not_utf_8_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
@@ -371,7 +378,7 @@ def test_a_line_of_an_export_that_is_not_json_is_refused_with_its_place(tmp_path
     assert [(row.place, row.error is None) for row in rows] == [("memory m-1", True), ("memory 2", False)]
 
 
-@given(st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30), timezones=st.none() | st.just(UTC)))
+@given(st.datetimes(timezones=st.none() | st.just(UTC)))
 def test_a_time_without_a_zone_is_in_utc(moment: datetime) -> None:
     assert datetime.fromisoformat(time_of_row(str(moment))) == moment.replace(tzinfo=UTC)
 

@@ -79,8 +79,7 @@ def import_command(
     options = ImportOptions(trust, tiers, dry_run)
 
     async def work() -> tuple[ImportResult, str | None]:
-        missing = "empty" if dry_run else "create"
-        with terminal.open_memory(home, missing=missing) as (memory, _):
+        with terminal.open_memory(home, missing="empty" if dry_run else "create") as (memory, _):
             async with memory:
                 with terminal.bar(f"importing {path}", "rows") as advance:
                     result = await StoreImport(memory, store, options).run(path, into, advance)
@@ -144,9 +143,7 @@ def _print_result(result: ImportResult, options: ImportOptions) -> None:
         advice = "no facts and no beliefs are made from imports; for your own memory, --trust agent"
         terminal.print_lines(f"Sources: {counts}{'' if options.is_trusted else f' ({advice})'}")
     if result.tiered:
-        terminal.note(
-            f"{result.tiered:,} entries have tiers and age from their times; --no-tiers keeps entries as they are"
-        )
+        terminal.note(f"{result.tiered:,} entries have tiers and age from their times; with --no-tiers they do not age")
 
 
 def _print_remarks(title: str, remarks: Sequence[Remark]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from recallog import Event, Memory, RecallogError
 from recallog_formats.stores.store import Destination, StoreFormat, StoreRow
 from recallog_schemas import kinds
+from recallog_schemas.kinds.trust import SourceClass, is_untrusted
 from recallog_service.formats import Item
 from recallog_service.ingest import BATCH_EVENTS, ingest
 
@@ -22,14 +23,13 @@ _DIRECTING = ("priority", "red_line")
 _PAGE = 1_000
 """Entries that are listed at once."""
 _DIRECTED = "documents and blocks of working memory"
-_TRUSTED = ("operator", "user", "agent")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """How rows are taken over."""
 
-    trust: str = "import"
+    trust: SourceClass = "import"
     """The source class that the events state."""
     tiers: bool = True
     """Whether entries keep their tiers, by which they age."""
@@ -39,7 +39,7 @@ class ImportOptions:
     @property
     def is_trusted(self) -> bool:
         """Whether rows may direct an agent: blocks, documents, pins."""
-        return self.trust in _TRUSTED
+        return not is_untrusted(self.trust)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Genesis agents: a checkpoint of a simulation, with its artifacts."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -93,12 +92,11 @@ def _working(place: str, artifact: Fields, into: Destination) -> Iterator[StoreR
     except ValueError:
         blocks = {"working_memory": content}
     for key, value in blocks.items():
-        yield map_row(f"{place} {key}", {}, lambda _, to, key=key, value=value: _block(to, key, value, at), into)
+        yield map_row(f"{place} {key}", {"key": key, "value": value, "at": at}, _block, into)
 
 
-def _block(into: Destination, key: str, value: object, at: object) -> dict[str, Any]:
-    json.dumps(value)
-    return make_item(into, ["working"], key, value, at)
+def _block(row: Fields, into: Destination) -> dict[str, Any]:
+    return make_item(into, ["working"], row["key"], row["value"], row["at"])
 
 
 STORE = StoreFormat(

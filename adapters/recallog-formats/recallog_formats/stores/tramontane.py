@@ -53,7 +53,7 @@ def _block(row: Fields, into: Destination) -> dict[str, Any]:
 STORE = StoreFormat(
     "tramontane",
     "the SQLite database of TramontaneMemory (db_path)",
-    "facts with entity, category, source, confidence and expiry; experiences; with --trust agent blocks of working memory",
+    "facts with entity, category, source, confidence, expiry; experiences; with --trust agent blocks of working memory",
     "erased facts, embeddings, counts of reads, entity links, logs of erasures and operations",
     databases.reader(
         "Tramontane",
