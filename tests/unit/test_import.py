@@ -333,6 +333,21 @@ async def test_a_table_that_is_not_published_is_named(tmp_path: Path) -> None:
         assert named.count == 2
 
 
+def test_secrets_are_replaced_and_counted(tmp_path: Path) -> None:
+    store = other_stores.tramontane(tmp_path)
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    other_stores.change(store, "UPDATE factual_memory SET content = ? WHERE id = 'f-1'", f"The key is {key}.")
+    home = tmp_path / "ours"
+    done = recallog("import", "tramontane", store, "--space", "office", "--home", home, RECALLOG_SCRUB="secrets")
+    assert "Replaced 1 " in done.out
+    again = recallog("import", "tramontane", store, "--space", "office", "--home", home, RECALLOG_SCRUB="secrets")
+    assert "Total: 0 added, 0 changed, 2 already present" in again.out
+    with SyncMemory.open(home) as memory:
+        entry = memory.long_term.get("office", "assistant", "f-1").entry
+        assert entry is not None
+        assert key not in entry.text
+
+
 def test_an_export_of_several_users_does_not_go_into_one_space(tmp_path: Path) -> None:
     store = other_stores.mem0(tmp_path)
     done = recallog("import", "mem0", store, "--space", "all", "--home", tmp_path / "ours")

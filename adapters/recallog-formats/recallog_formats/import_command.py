@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from recallog import IndexUnavailable, InvalidArgument, Memory
+from recallog.scrubbing import describe_counts
 from recallog_formats.importing import ImportOptions, ImportResult, Remark, StoreImport
 from recallog_formats.stores.store import Destination, StoreFormat
 from recallog_projections import plugins
@@ -138,6 +139,8 @@ def _print_result(result: ImportResult, options: ImportOptions) -> None:
     )
     for title, remarks in (("Left out", result.left_out), ("Weakened", result.weakened)):
         _print_remarks(title, remarks)
+    if result.scrubbed:
+        terminal.print_lines(f"Replaced {describe_counts(result.scrubbed)}")
     if result.classes:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(result.classes.items()))
         advice = "no facts and no beliefs are made from imports; for your own memory, --trust agent"

@@ -67,6 +67,8 @@ class ImportResult:
     """Added entries with a tier."""
     classes: dict[str, int] = field(default_factory=dict)
     """Number of added events by their source class."""
+    scrubbed: dict[str, int] = field(default_factory=dict)
+    """Number of secrets and personal data that were replaced in added events, by their sort."""
 
 
 class StoreImport:
@@ -196,8 +198,9 @@ class StoreImport:
         )
         self.result.added += done.added
         self.result.unchanged += done.known
-        for name, count in done.classes.items():
-            self.result.classes[name] = self.result.classes.get(name, 0) + count
+        for counts, more in ((self.result.classes, done.classes), (self.result.scrubbed, done.scrubbed)):
+            for name, count in more.items():
+                counts[name] = counts.get(name, 0) + count
         self.result.tiered += sum("tier" in event.payload for _, event in new) if done.added else 0
         for problem in done.problems:
             place, event = new[problem.number]

@@ -109,7 +109,7 @@ STORE = StoreFormat(
         {"continuum_memory": _continuum, "memories": _stream, "consensus": _consensus, "dissent": _dissent},
         {
             "continuum_memory_archive": "archived or deleted there",
-            "tier_transitions": "former moves; plans are made anew",
+            "tier_transitions": "former moves; new plans follow from the entries",
             "meta_learning_state": "learned parameters; the setting tiers has ours",
             "reflection_schedule": "reflections are due by the events of the agent",
             "verified_proofs": "proofs have no counterpart",
