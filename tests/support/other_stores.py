@@ -41,6 +41,11 @@ TABLES = {
     " created_at TEXT NOT NULL",
     "session_messages": "id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL,"
     " content TEXT NOT NULL, timestamp REAL, indexed_at TEXT NOT NULL",
+    "store": "prefix text NOT NULL, key text NOT NULL, value text NOT NULL,"
+    " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
+    " expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key)",
+    "store_vectors": "prefix text NOT NULL, key text NOT NULL, field_name text NOT NULL, embedding BLOB,"
+    " PRIMARY KEY (prefix, key, field_name)",
     "todos": "session_id TEXT NOT NULL PRIMARY KEY, data TEXT NOT NULL, updated_at TEXT NOT NULL",
 }
 """The columns of tables by the name of the table."""
@@ -255,3 +260,26 @@ def mem0(folder: Path) -> Path:
     path = folder / "mem0.json"
     path.write_text(json.dumps(answer))
     return path
+
+
+def letta(folder: Path) -> Path:
+    messages = [
+        {"id": "message-0", "role": "user", "content": [{"type": "text", "text": "Where do plums grow?"}]},
+        {"id": "message-1", "role": "assistant", "content": [{"type": "text", "text": "Behind the mill."}]},
+    ]
+    agent = {"id": "agent-0", "name": "baker", "system": "You bake.", "messages": messages, "block_ids": ["block-0"]}
+    blocks = [{"id": "block-0", "label": "human", "value": "Lea likes plums."}, {"id": "block-1", "label": "notes"}]
+    path = folder / "baker.af"
+    path.write_text(json.dumps({"agents": [agent], "blocks": blocks, "tools": [{"id": "tool-0", "name": "bake"}]}))
+    return path
+
+
+def langgraph(folder: Path) -> Path:
+    rows = [("memories.ann", "m-1", '{"text": "allergic to nuts"}'), ("memories.ann", "m-2", "{")]
+    return write_tables(
+        folder / "store.db",
+        {
+            "store": [{"prefix": prefix, "key": key, "value": value} for prefix, key, value in rows],
+            "store_vectors": [{"prefix": "memories.ann", "key": "m-1", "field_name": "text"}],
+        },
+    )

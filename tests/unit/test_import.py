@@ -16,7 +16,7 @@ from recallog import Memory
 from recallog.sync import Memory as SyncMemory
 from recallog.views import EntryView
 from recallog_formats.importing import ORIGIN, ImportOptions, ImportResult, StoreImport
-from recallog_formats.stores import aragora, mem0, tramontane
+from recallog_formats.stores import aragora, langgraph, mem0, tramontane
 from recallog_formats.stores.store import Destination, StoreFormat, time_of_row
 from support import other_stores
 from support.cli import Result, recallog
@@ -132,6 +132,18 @@ SYSTEMS = [
         {"relations": "graph"},
         ("memory m-3",),
     ),
+    System(
+        "letta",
+        other_stores.letta,
+        ("--space", "home"),
+        "home",
+        "baker",
+        "Where do plums grow?",
+        "Behind the mill.",
+        {"block block-0": "--trust agent", "session agent-0": "agent.configured", "tools": "tools"},
+        ("block block-1",),
+        2,
+    ),
 ]
 
 
@@ -218,6 +230,30 @@ async def test_blocks_of_working_memory_are_set_by_a_trusted_import(tmp_path: Pa
         assert [(each.label, each.content) for each in (await memory.working.get(*OF)).blocks] == [
             ("Goals", "Sell three tables")
         ]
+
+
+async def test_values_of_a_store_of_langgraph_are_put_under_their_namespaces_by_a_trusted_import(
+    tmp_path: Path,
+) -> None:
+    path = other_stores.langgraph(tmp_path)
+    async with Memory.in_memory() as memory:
+        assert counts(await take(memory, path, langgraph.STORE)) == (0, 0, 0, 1)
+        assert counts(await take(memory, path, langgraph.STORE, trust="agent")) == (1, 0, 0, 1)
+        assert counts(await take(memory, path, langgraph.STORE, trust="agent")) == (0, 0, 1, 1)
+        found = (await memory.items.get(*OF, ["langgraph.store", "memories", "ann"], "m-1")).item
+        assert found is not None
+        assert found.value == {"text": "allergic to nuts"}
+
+
+def test_a_session_or_a_document_that_cannot_be_read_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:
+    store = other_stores.agenticx(tmp_path)
+    (store / "sessions" / "s-2").mkdir(parents=True)
+    (store / "sessions" / "s-2" / "messages.json").write_text("[{")
+    (store / "workspace" / "SOUL.md").write_bytes(b"\xff")
+    options = ("--space", "home", "--trust", "agent", "--json")
+    done = recallog("import", "agenticx", store, *options, "--home", tmp_path / "ours").json
+    assert [each["place"] for each in done["problems"]] == ["session s-2", "document SOUL.md"]
+    assert done["added"] == 6
 
 
 def test_the_documents_of_a_workspace_are_put_by_a_trusted_import(tmp_path: Path) -> None:
@@ -378,7 +414,7 @@ def test_an_error_says_what_to_do(arguments: tuple[str, ...], advice: str, tmp_p
 
 def test_the_systems_are_listed_with_what_each_keeps() -> None:
     listed = recallog("import", "--systems", "--json").json["systems"]
-    assert [each["name"] for each in listed] == sorted(system.name for system in SYSTEMS)
+    assert [each["name"] for each in listed] == sorted(["langgraph", *(system.name for system in SYSTEMS)])
     assert all(each["keeps"] and each["leaves_out"] for each in listed)
 
 

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def import_command(
     system: Annotated[
-        str | None, typer.Argument(help="The system: aragora, tramontane, genesis, agenticx, ledger-view or mem0.")
+        str | None, typer.Argument(help="The system, such as tramontane or mem0; --systems lists all.")
     ] = None,
     path: Annotated[Path | None, typer.Argument(help="Its database, file or folder, which is only read.")] = None,
     space: Annotated[

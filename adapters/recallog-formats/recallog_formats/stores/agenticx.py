@@ -1,13 +1,13 @@
 """AgenticX: a workspace of Markdown files, the database of sessions, and the messages of sessions."""
 
-import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recallog import InvalidArgument
+from recallog import InvalidArgument, InvalidEvent
 from recallog_formats.stores import databases
+from recallog_formats.stores.conversations import conversation_rows
 from recallog_formats.stores.json_files import list_in, load_json
 from recallog_formats.stores.store import (
     Destination,
@@ -20,7 +20,6 @@ from recallog_formats.stores.store import (
     make_item,
     map_row,
 )
-from recallog_service.formats import Options, Source, chat
 
 _MARKS = ("MEMORY.md", "IDENTITY.md", "USER.md", "SOUL.md")
 """A folder with one of these files is a workspace."""
@@ -52,7 +51,11 @@ def _documents(path: Path) -> list[tuple[str, Path]]:
 
 def _document(row: Fields, into: Destination) -> dict[str, Any]:
     file: Path = row["file"]
-    return make_item(into, ["workspace"], row["key"], file.read_text(encoding="utf-8"), file.stat().st_mtime)
+    try:
+        text, at = file.read_text(encoding="utf-8"), file.stat().st_mtime
+    except OSError as error:
+        raise ValueError(f"cannot read it: {error.strerror}") from None
+    return make_item(into, ["workspace"], row["key"], text, at)
 
 
 def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
@@ -63,13 +66,25 @@ def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
         expected = f"a folder with workspace/{_MARKS[0]}, sessions.sqlite or messages.json"
         raise InvalidArgument(f"{path} is not a store of AgenticX: expected {expected}", path="PATH")
     for file in files:
-        yield from _messages(file.parent.name, list_in(load_json(file, "a list of messages"), "messages") or [], into)
+        yield from conversation_rows(
+            file.parent.name, list_in(load_json(file, "a list of messages"), "messages") or [], into
+        )
     done = {file.parent.name for file in files}
     for store in stores:
         with databases.snapshot_of(store) as connection:
             yield from _database(connection, done, into)
     for key, file in documents:
         yield map_row(f"document {key}", {"key": key, "file": file}, _document, into)
+
+
+def _messages(file: Path, into: Destination) -> Iterator[StoreRow]:
+    """The events of a session, whose name is that of the folder of the file."""
+    try:
+        messages = list_in(load_json(file, "a list of messages"), "messages")
+    except InvalidArgument as error:
+        yield StoreRow(f"session {file.parent.name}", error=InvalidEvent(str(error), rule="unparsable"))
+        return
+    yield from conversation_rows(file.parent.name, messages or [], into)
 
 
 def _database(connection: sqlite3.Connection, done: set[str], into: Destination) -> Iterator[StoreRow]:
@@ -86,14 +101,7 @@ def _database(connection: sqlite3.Connection, done: set[str], into: Destination)
                 rows = connection.execute(
                     "SELECT role, content, timestamp FROM session_messages WHERE session_id = ? ORDER BY id", [session]
                 )
-                yield from _messages(session, [dict(row) for row in rows], into)
-
-
-def _messages(session: str, messages: Sequence[object], into: Destination) -> Iterator[StoreRow]:
-    """The events of a session, as `recallog ingest` makes them of a conversation."""
-    document = json.dumps({"id": session, "messages": list(messages)}).encode()
-    for item in chat.FORMAT.read(Source([document]), Options(into.space, agent=into.agent)):
-        yield StoreRow(f"session {session}", item.event, item.error, item.left_out and f"{item.left_out} in messages")
+                yield from conversation_rows(session, [dict(row) for row in rows], into)
 
 
 STORE = StoreFormat(
