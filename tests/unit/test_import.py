@@ -232,9 +232,7 @@ async def test_blocks_of_working_memory_are_set_by_a_trusted_import(tmp_path: Pa
         ]
 
 
-async def test_values_of_a_store_of_langgraph_are_put_under_their_namespaces_by_a_trusted_import(
-    tmp_path: Path,
-) -> None:
+async def test_values_of_langgraph_are_put_under_their_namespaces_by_a_trusted_import(tmp_path: Path) -> None:
     path = other_stores.langgraph(tmp_path)
     async with Memory.in_memory() as memory:
         assert counts(await take(memory, path, langgraph.STORE)) == (0, 0, 0, 1)

@@ -66,9 +66,7 @@ def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
         expected = f"a folder with workspace/{_MARKS[0]}, sessions.sqlite or messages.json"
         raise InvalidArgument(f"{path} is not a store of AgenticX: expected {expected}", path="PATH")
     for file in files:
-        yield from conversation_rows(
-            file.parent.name, list_in(load_json(file, "a list of messages"), "messages") or [], into
-        )
+        yield from _messages(file, into)
     done = {file.parent.name for file in files}
     for store in stores:
         with databases.snapshot_of(store) as connection:
