@@ -1,5 +1,6 @@
 """`recallog import`: stores of other memories, read by their published schemas."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -252,6 +253,22 @@ def test_a_session_or_a_document_that_cannot_be_read_is_refused_and_the_others_a
     done = recallog("import", "agenticx", store, *options, "--home", tmp_path / "ours").json
     assert [each["place"] for each in done["problems"]] == ["session s-2", "document SOUL.md"]
     assert done["added"] == 6
+
+
+def test_a_session_whose_messages_were_replaced_is_not_mixed_with_the_new_ones(tmp_path: Path) -> None:
+    file, home = tmp_path / "s-2" / "messages.json", tmp_path / "ours"
+    file.parent.mkdir()
+
+    def take_messages(*texts: str) -> Result:
+        file.write_text(json.dumps([{"role": "user", "content": text} for text in texts]))
+        return recallog("import", "agenticx", file, "--space", "home", "--home", home)
+
+    assert "Total: 2 added" in take_messages("Where is Lea?", "And Ann?").out
+    assert "Total: 1 added, 0 changed, 2 already present" in take_messages("Where is Lea?", "And Ann?", "Bye.").out
+    replaced = take_messages("[compacted] Two questions.", "Bye.", "One more.", "Two more.")
+    assert replaced.code == 1
+    assert "refused session s-2: " in replaced.err
+    assert "Total: 0 added" in replaced.out
 
 
 def test_the_documents_of_a_workspace_are_put_by_a_trusted_import(tmp_path: Path) -> None:

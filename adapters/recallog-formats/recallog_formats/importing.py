@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -79,6 +79,8 @@ class StoreImport:
         self._store = store
         self._options = options
         self._live: dict[tuple[str, str], Mapping[str, object]] = {}
+        self._ended: set[str] = set()
+        """The places of sequences with a refused row, whose rest is not added."""
         self.result = ImportResult()
 
     async def run(self, path: Path, into: Destination, progress: Callable[[int, int], None]) -> ImportResult:
@@ -95,12 +97,12 @@ class StoreImport:
         return self.result
 
     async def _write(self, batch: Sequence[StoreRow]) -> None:
-        new: list[tuple[str, Event]] = []
-        for place, event in self._prepare(batch):
+        new: list[StoreRow] = []
+        for row, event in self._prepare(batch):
             if event.kind == ENTRY and event.id in (live := await self._find_live(event.space, event.agent)):
-                await self._compare(place, event, live[event.id], "live")
+                await self._compare(row.place, event, live[event.id], "live")
             else:
-                new.append((place, event))
+                new.append(replace(row, event=event))
         await self._add(new)
 
     async def _find_live(self, space: str, agent: str) -> Mapping[str, object]:
@@ -116,15 +118,18 @@ class StoreImport:
             self._live[space, agent] = found
         return self._live[space, agent]
 
-    def _prepare(self, batch: Iterable[StoreRow]) -> Iterator[tuple[str, Event]]:
-        """The events of a batch, with what their source class may not do left out, and with the origin of entries."""
+    def _prepare(self, batch: Iterable[StoreRow]) -> Iterator[tuple[StoreRow, Event]]:
+        """The rows of a batch with their events: what their source class may not do is left out, and entries have their
+        origin."""
         for row in batch:
+            if row.in_sequence and row.place in self._ended:
+                continue
             if row.error is not None:
                 self.result.problems.append(Remark(row.place, str(row.error)))
             elif row.event is None:
                 self.result.left_out.append(Remark(row.place, str(row.left_out), row.count))
             elif (event := self._permitted(row.place, row.event)) is not None:
-                yield row.place, self._with_origin(row.place, event) if event.kind == ENTRY else event
+                yield row, self._with_origin(row.place, event) if event.kind == ENTRY else event
 
     def _permitted(self, place: str, event: Event) -> Event | None:
         """The event without the fields that direct the memory; None if all of it does."""
@@ -187,27 +192,38 @@ class StoreImport:
                 raise
             self.result.problems.append(Remark(place, str(error)))
 
-    async def _add(self, new: Sequence[tuple[str, Event]]) -> None:
+    async def _add(self, new: Sequence[StoreRow]) -> None:
+        tiered = sum("tier" in row.event.payload for row in new if row.event is not None)
         if self._options.dry_run:
             self.result.added += len(new)
-            self.result.tiered += sum("tier" in event.payload for _, event in new)
+            self.result.tiered += tiered
             return
-        items = [Item(number, event=event) for number, (_, event) in enumerate(new)]
+        items = list(_items_of(new))
         done = await ingest(
-            self._memory, items, unit="row", batch=BATCH_EVENTS, keep_going=True, trust=self._options.trust
+            self._memory, items, unit="session", batch=BATCH_EVENTS, keep_going=True, trust=self._options.trust
         )
         self.result.added += done.added
         self.result.unchanged += done.known
+        self.result.tiered += min(tiered, done.added)
         for counts, more in ((self.result.classes, done.classes), (self.result.scrubbed, done.scrubbed)):
             for name, count in more.items():
                 counts[name] = counts.get(name, 0) + count
-        self.result.tiered += sum("tier" in event.payload for _, event in new) if done.added else 0
         for problem in done.problems:
-            place, event = new[problem.number]
-            if event.kind == ENTRY:
-                await self._compare_ended(place, event)
-            else:
-                why = problem.message.removeprefix(f"row {problem.number}: ")
-                self.result.problems.append(Remark(place, why))
+            row = new[problem.number]
+            if row.event is not None and row.event.kind == ENTRY:
+                await self._compare_ended(row.place, row.event)
+                continue
+            if row.in_sequence:
+                self._ended.add(row.place)
+            why = problem.message.removeprefix(f"session {problem.number}: ")
+            self.result.problems.append(Remark(row.place, why))
         for kind, count in done.left_out.items():
             self.result.left_out.append(Remark(kind, "it names a trigger of the memory", count))
+
+
+def _items_of(rows: Sequence[StoreRow]) -> Iterator[Item]:
+    """The items of rows, whose number is the index of the row; in a sequence, that of its first row."""
+    first: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        number = first.setdefault(row.place, index) if row.in_sequence else index
+        yield Item(number, event=row.event, opens=row.opens, in_sequence=row.in_sequence, is_copied=row.is_copied)

@@ -23,6 +23,7 @@ from recallog_formats.stores.store import (
 
 _MARKS = ("MEMORY.md", "IDENTITY.md", "USER.md", "SOUL.md")
 """A folder with one of these files is a workspace."""
+_FILE = "messages.json"
 _RESERVED = ("subagent_result::", "delegation_result::", "__")
 
 
@@ -38,6 +39,7 @@ def _summary(row: Fields, into: Destination) -> dict[str, Any]:
 
 
 _TABLES: databases.Tables = {"session_summaries": _summary, "scratchpad": _scratchpad}
+_MESSAGES = "session_messages"
 _LEFT_OUT = {"todos": "lists of tasks have no counterpart"}
 
 
@@ -59,7 +61,7 @@ def _document(row: Fields, into: Destination) -> dict[str, Any]:
 
 
 def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
-    files = sorted(path.rglob("messages.json")) if path.is_dir() else []
+    files = sorted(path.rglob(_FILE)) if path.is_dir() else [path] * (path.name == _FILE)
     stores = [each for each in databases.databases_in(path) if databases.tables_of(each) & _TABLES.keys()]
     documents = _documents(path)
     if not stores and not files and not documents:
@@ -86,20 +88,16 @@ def _messages(file: Path, into: Destination) -> Iterator[StoreRow]:
 
 
 def _database(connection: sqlite3.Connection, done: set[str], into: Destination) -> Iterator[StoreRow]:
-    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    yield from databases.table_rows(connection, [name for name in _TABLES if name in present], _TABLES, into)
-    for name, why in _LEFT_OUT.items():
-        count = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] if name in present else 0
-        if count:
-            yield StoreRow(name, left_out=why, count=count)
-    if "session_messages" in present:
-        sessions = [each for (each,) in connection.execute("SELECT DISTINCT session_id FROM session_messages")]
-        for session in sessions:
-            if session not in done:  # the table is an index of the files
-                rows = connection.execute(
-                    "SELECT role, content, timestamp FROM session_messages WHERE session_id = ? ORDER BY id", [session]
-                )
-                yield from conversation_rows(session, [dict(row) for row in rows], into)
+    """The rows of a database, with the messages of sessions that have no file: the table is an index of the files."""
+    yield from databases.table_rows(connection, _TABLES, into)
+    yield from databases.left_out_tables(connection, {*_TABLES, _MESSAGES}, _LEFT_OUT)
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [_MESSAGES]).fetchone():
+        return
+    for (session,) in connection.execute(f"SELECT DISTINCT session_id FROM {_MESSAGES}").fetchall():
+        if session not in done:
+            wanted = f"SELECT role, content, timestamp FROM {_MESSAGES} WHERE session_id = ? ORDER BY id"
+            rows = connection.execute(wanted, [session])
+            yield from conversation_rows(session, [dict(row) for row in rows], into)
 
 
 STORE = StoreFormat(

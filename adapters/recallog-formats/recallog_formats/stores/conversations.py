@@ -16,6 +16,15 @@ def conversation_rows(
     document = json.dumps({**(more or {}), "id": session, "messages": list(messages)}, default=str).encode()
     try:
         for item in chat.FORMAT.read(Source([document]), Options(into.space, agent=into.agent)):
-            yield StoreRow(place, item.event, item.error, item.left_out and f"{item.left_out} in messages")
+            left_out = item.left_out and f"{item.left_out} in messages"
+            yield StoreRow(
+                place,
+                item.event,
+                item.error,
+                left_out,
+                opens=item.opens,
+                in_sequence=item.in_sequence,
+                is_copied=item.is_copied,
+            )
     except InvalidEvent as error:
         yield StoreRow(place, error=error)

@@ -1,7 +1,7 @@
 """Rows of SQLite databases, which are read without changing them."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,21 +83,29 @@ def _is_at_rest(database: Path) -> bool:
 
 def _rows(database: Path, tables: Tables, left_out: Mapping[str, str], into: Destination) -> Iterator[StoreRow]:
     with snapshot_of(database) as connection:
-        present = [name for (name,) in connection.execute(_TABLES)]
-        yield from table_rows(connection, [name for name in tables if name in present], tables, into)
-        for name in present:
-            if name in tables or "_fts" in name or name.startswith("_"):
-                continue
-            (count,) = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()
-            why = left_out.get(name, "a table that is not in the published schema")
-            if count:
-                yield StoreRow(name, left_out=why, count=count)
+        yield from table_rows(connection, tables, into)
+        yield from left_out_tables(connection, tables, left_out)
 
 
-def table_rows(
-    connection: sqlite3.Connection, names: Sequence[str], tables: Tables, into: Destination
+def left_out_tables(
+    connection: sqlite3.Connection, known: Container[str], left_out: Mapping[str, str]
 ) -> Iterator[StoreRow]:
-    for name in names:
+    """The tables that are not `known` and have rows, with the reason. Tables of search indexes are not named."""
+    for (name,) in connection.execute(_TABLES).fetchall():
+        if name in known or "_fts" in name or name.startswith("_"):
+            continue
+        (count,) = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()
+        if count:
+            why = left_out.get(name, "a table that is not in the published schema")
+            yield StoreRow(name, left_out=why, count=count)
+
+
+def table_rows(connection: sqlite3.Connection, tables: Tables, into: Destination) -> Iterator[StoreRow]:
+    """The rows of the tables that are there."""
+    present = {name for (name,) in connection.execute(_TABLES)}
+    for name in tables:
+        if name not in present:
+            continue
         keys = [each["name"] for each in connection.execute(f'PRAGMA table_info("{name}")') if each["pk"]]
         for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid'):
             fields: Fields = dict(row)

@@ -40,6 +40,10 @@ class StoreRow:
     """Why the row is not taken over."""
     count: int = 1
     """Number of rows."""
+    opens: bool = False
+    in_sequence: bool = False
+    is_copied: bool = False
+    """As in `Item`. The rows of a sequence have the same place."""
 
 
 @dataclass(frozen=True, slots=True)
