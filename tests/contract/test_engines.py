@@ -36,20 +36,16 @@ class TestEdgeEngine(EngineContract):
         return EdgeEngine(folder / "index")
 
 
-# Local mode warns about payload indexes and search parameters, which it ignores.
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect", "ignore:Local mode performs exact")
 class TestServerEngine(EngineContract):
-    url: ClassVar[str | None]
+    url: ClassVar[str]
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
-    def server(cls, qdrant_url: str | None) -> None:
+    def server(cls, qdrant_url: str) -> None:
         cls.url = qdrant_url
 
     @classmethod
     def make(cls, folder: Path) -> ServerEngine:
-        if cls.url is None:
-            return ServerEngine("local mode", client=AsyncQdrantClient(path=str(folder / "qdrant")))
         return ServerEngine(cls.url, f"recallog-test-{uuid4().hex[:8]}")
 
 
