@@ -132,7 +132,7 @@ class StandIn:
         return [request.call for request in self.requests]
 
     def fails(self, call: str, status: int, text: str, **headers: str) -> None:
-        """The next request whose call contains `call` gets this error."""
+        """The next request whose call contains `call` gets this error; one of status 200 is text without JSON."""
         self.failures.append((call, Refused(status, text, {k.replace("_", "-"): v for k, v in headers.items()})))
 
     def breaks(self, call: str) -> None:
@@ -374,7 +374,8 @@ class _Handler(BaseHTTPRequestHandler):
             request = Request(self.command, parsed.path, options, given, self.headers["api-key"])
             self._reply(200, {"result": _dump(self.stand_in.answer(request)), "status": "ok", "time": 0.0})
         except Refused as error:
-            self._reply(error.status, {"status": {"error": str(error)}, "time": 0.0}, error.headers)
+            content = str(error) if error.status == 200 else {"status": {"error": str(error)}, "time": 0.0}
+            self._reply(error.status, content, error.headers)
         except ConnectionError:
             self.close_connection = True
         except Exception as error:
@@ -385,9 +386,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
 
     def _reply(self, status: int, content: Any, headers: Mapping[str, str] | None = None) -> None:
-        if self.path == "/" and status == 200:
+        if isinstance(content, dict) and self.path == "/" and status == 200:
             content = content["result"]
-        written = json.dumps(content).encode()
+        written = (content if isinstance(content, str) else json.dumps(content)).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)

@@ -177,7 +177,6 @@ class ServerEngine(Engine):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         tenancy = await self._find_tenancy(collection)
-        await self._qdrant.check_version()
         if tenancy.target not in self._complete:
             await self._create_missing_indexes(tenancy.target)
         if not points:
@@ -187,7 +186,6 @@ class ServerEngine(Engine):
 
     async def delete(self, collection: str, ids: Collection[str]) -> None:
         tenancy = await self._find_tenancy(collection)
-        await self._qdrant.check_version()
         wanted = [tenancy.stored_id(each) for each in dict.fromkeys(ids)]
         if not wanted:
             await self._require(tenancy)
@@ -197,7 +195,6 @@ class ServerEngine(Engine):
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         tenancy = await self._find_tenancy(collection)
-        await self._qdrant.check_version()
         await self._request_missing_indexes(tenancy.target)
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [make_request(searches[number], tenancy) for number in numbers]
@@ -295,6 +292,7 @@ class ServerEngine(Engine):
     async def _find_tenancy(self, collection: str) -> Tenancy:
         """Where the points of a generation are. Raises `IndexLost` if it does not exist."""
         check_name(collection)
+        await self._qdrant.check_version()
         known = self._tenancies.get(collection)
         if known is None:
             alias, own = self._alias_of(collection), self._prefix + collection
