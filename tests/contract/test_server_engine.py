@@ -239,35 +239,14 @@ def test_collections_of_other_prefixes_are_not_listed(server: StandIn, engine: S
 # A collection for each generation, as earlier versions had them.
 
 
-def create_older(server: StandIn, engine: ServerEngine, name: str) -> list[str]:
-    """A generation of an earlier version, with three points."""
-    written = write(engine, "0-new", 1, 2, 3)
-    server.local.create_collection(
-        f"recallog.{name}",
-        {"dense": server.created["recallog.points.32.turbo8"].vectors["dense"]},  # type: ignore[index, call-overload]
-        server.created["recallog.points.32.turbo8"].sparse_vectors,
-    )
-    server.indexes[f"recallog.{name}"] = dict(server.indexes["recallog.points.32.turbo8"])
-    del server.indexes[f"recallog.{name}"]["generation"]
-    for stored in run(engine.retrieve("0-new", written, vectors=True)).values():
-        assert stored.dense is not None
-        assert stored.sparse is not None
-        vector = {
-            "dense": stored.dense.tolist(),
-            "terms": models.SparseVector(indices=list(stored.sparse.indices), values=list(stored.sparse.values)),
-        }
-        server.local.upsert(
-            f"recallog.{name}", [models.PointStruct(id=stored.id, vector=vector, payload=dict(stored.payload))]
-        )
-    run(engine.drop("0-new"))
-    return written
-
-
 def test_a_generation_with_a_collection_of_its_own_is_served_there_until_it_is_dropped(
     server: StandIn, engine: ServerEngine
 ) -> None:
-    older = create_older(server, engine, "0-old")
+    older = write(engine, "0-old", 1, 2, 3)
+    run(engine.close())
+    server.separate("0-old")
     server.strict = STRICT
+    engine = ServerEngine(server.url)
     assert run(engine.collections()) == {"0-old"}
     wanted = everything("village")
     searches = [Search(wanted, 9, dense=unit(1)), Search(wanted, 9, sparse=Sparse([2], [1.0]), corpus=wanted)]
@@ -281,6 +260,7 @@ def test_a_generation_with_a_collection_of_its_own_is_served_there_until_it_is_d
     run(engine.drop("0-old"))
     assert list(server.local.collections) == ["recallog.points.32.turbo8"]
     assert run(engine.collections()) == {"0-next"}
+    run(engine.close())
 
 
 # Settings.

@@ -25,6 +25,8 @@ from qdrant_client.conversions.conversion import GrpcToRest
 from qdrant_client.grpc import points_service_pb2_grpc
 from qdrant_client.local.qdrant_local import QdrantLocal
 
+from recallog_projections.index.engines.server_collections import GENERATION, Tenancy
+
 VERSION = "1.20.1"
 REQUEST_BYTES_MAX = 32 * 1024 * 1024
 _HELD_SECONDS = 30.0
@@ -138,6 +140,32 @@ class StandIn:
     def breaks(self, call: str) -> None:
         """The connection of the next request whose call contains `call` breaks."""
         self.failures.append((call, None))
+
+    def separate(self, generation: str) -> None:
+        """Move a generation to a collection of its own, as earlier versions of the project made them."""
+        alias, own = f"recallog.generation.{generation}", f"recallog.{generation}"
+        name = self.local.aliases.pop(alias)
+        tenancy = Tenancy(alias, generation)
+        stored, _ = self.local.scroll(name, tenancy.restrict(None), 1_000_000, with_vectors=True)
+        made = self.created[name]
+        assert isinstance(made.vectors, dict)
+        self.local.create_collection(own, made.vectors, made.sparse_vectors)
+        self.created[own] = made
+        self.indexes[own] = {field: index for field, index in self.indexes[name].items() if field != GENERATION}
+        self.local.upsert(
+            own,
+            [
+                models.PointStruct(
+                    id=tenancy.id_of(str(each.id)),
+                    vector=each.vector or {},
+                    payload={field: value for field, value in (each.payload or {}).items() if field != GENERATION},
+                )
+                for each in stored
+            ],
+        )
+        self.local.delete(name, [each.id for each in stored])
+        if name not in self.local.aliases.values():
+            self._delete_collection(Request("DELETE", "", {}, None), name)
 
     def _authorise(self, request: Request) -> None:
         if self.key is None or request.key == self.key:
