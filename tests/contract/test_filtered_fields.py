@@ -132,7 +132,7 @@ def test_a_key_that_may_only_read_answers_what_needs_no_missing_index(server: St
         del server.indexes[COLLECTION]["type"]
         reader = ServerEngine(f"{server.url}?api_key=reads")
         assert await reader.count("memories", Filter("village", ["*"])) == 1
-        with pytest.raises(IndexUnavailable, match='Index required but not found for "type"'):
+        with pytest.raises(IndexUnavailable, match=r"Index required but not found for .*type"):
             await reader.count("memories", Filter("village", ["*"], types=["fact"]))
         with pytest.raises(IndexUnavailable, match="refuses the API key"):
             await reader.upsert("memories", [point("village")])

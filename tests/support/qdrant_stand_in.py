@@ -146,7 +146,7 @@ class StandIn:
         alias, own = f"recallog.generation.{generation}", f"recallog.{generation}"
         name = self.local.aliases.pop(alias)
         tenancy = Tenancy(alias, generation)
-        stored, _ = self.local.scroll(name, tenancy.restrict(None), 1_000_000, with_vectors=True)
+        stored, _ = self.local.scroll(name, models.Filter(must=tenancy.conditions()), 1_000_000, with_vectors=True)
         made = self.created[name]
         assert isinstance(made.vectors, dict)
         self.local.create_collection(own, made.vectors, made.sparse_vectors)

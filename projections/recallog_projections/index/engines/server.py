@@ -32,8 +32,6 @@ DELETED_POINTS = 10_000
 
 _FIRST_ID = str(UUID(int=0))
 _DEFAULTS = EngineSettings()
-_CREATE_ATTEMPTS = 3
-"""Another process may delete a collection without generations just before it gets one."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _DROPPED = ".dropped"
@@ -67,13 +65,10 @@ class ServerEngine(Engine):
         self._aliases_prefix = f"{prefix}.{GENERATION}."
         self._settings = settings
         self._qdrant = QdrantConnection(url, client, deadline_seconds=deadline_seconds, grpc_port=settings.grpc_port)
+        self._client = self._qdrant.client
         self._tenancies: dict[str, Tenancy] = {}
         self._complete: set[str] = set()
         """The aliases and collections whose missing payload indexes this process has created or requested."""
-
-    @property
-    def _client(self) -> AsyncQdrantClient:
-        return self._qdrant.client
 
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
@@ -88,16 +83,9 @@ class ServerEngine(Engine):
         form = CollectionForm(dimension, multilingual, version, self._settings)
         name = self._prefix + form.name
         make = qdrant.CreateAlias(collection_name=name, alias_name=alias)
-        for attempt in range(_CREATE_ATTEMPTS):
-            await self._create_collection(name, form)
-            try:
-                await self._change_aliases(qdrant.CreateAliasOperation(create_alias=make))
-            except IndexLost:
-                self._complete.discard(name)
-                if attempt + 1 == _CREATE_ATTEMPTS:
-                    raise
-            else:
-                break
+        await self._create_collection(name, form)
+        # Raises `IndexLost` if another process has just deleted the collection because it had no generation.
+        await self._change_aliases(qdrant.CreateAliasOperation(create_alias=make))
         self._tenancies[collection] = Tenancy(alias, collection)
         self._complete.add(alias)
 
@@ -139,9 +127,9 @@ class ServerEngine(Engine):
 
     async def collections(self) -> set[str]:
         aliases = await self._find_aliases()
-        existing = await self._qdrant.run(self._client.get_collections)
+        existing = [each.name for each in (await self._qdrant.run(self._client.get_collections)).collections]
         names = {each.removeprefix(self._aliases_prefix) for each in aliases}
-        names |= {each.name.removeprefix(self._prefix) for each in existing.collections if self._is_ours(each.name)}
+        names |= {name.removeprefix(self._prefix) for name in existing if name.startswith(self._prefix)}
         return {name for name in names if NAME.fullmatch(name)}
 
     async def drop(self, collection: str) -> None:
@@ -158,19 +146,19 @@ class ServerEngine(Engine):
         self._tenancies.pop(collection, None)
 
     async def _finish_drops(self, aliases: Mapping[str, str]) -> None:
-        """Delete the points of dropped generations, also of those whose deletion was interrupted, and collections that
-        have no other generation."""
+        """Delete the points of dropped generations, also if that was interrupted before, and collections that have no
+        other generation."""
         for alias, name in aliases.items():
             if not alias.endswith(_DROPPED):
                 continue
             if any(other != alias and target == name for other, target in aliases.items()):
                 dropped = Tenancy(alias, alias.removeprefix(self._aliases_prefix).removesuffix(_DROPPED))
-                selected = qdrant.FilterSelector(filter=dropped.restrict(None))
+                selected = qdrant.FilterSelector(filter=make_filter(None, dropped))
                 with suppress(IndexLost):  # another process has deleted the alias
                     # The server deletes them after it has answered, and before it applies any later write.
                     await self._qdrant.write(partial(self._client.delete, alias, selected, wait=False))
-                gone = qdrant.DeleteAlias(alias_name=alias)
-                await self._change_aliases(qdrant.DeleteAliasOperation(delete_alias=gone))
+                delete = qdrant.DeleteAlias(alias_name=alias)
+                await self._change_aliases(qdrant.DeleteAliasOperation(delete_alias=delete))
             else:
                 self._complete.discard(name)
                 await self._qdrant.write(partial(self._client.delete_collection, name))
@@ -240,7 +228,7 @@ class ServerEngine(Engine):
         records, _ = await self._qdrant.write(
             lambda: self._client.scroll(
                 tenancy.target,
-                tenancy.restrict(None),
+                make_filter(None, tenancy),
                 limit=limit,
                 offset=start,
                 with_payload=True,
@@ -275,9 +263,6 @@ class ServerEngine(Engine):
 
     def _alias_of(self, collection: str) -> str:
         return self._aliases_prefix + collection
-
-    def _is_ours(self, name: str) -> bool:
-        return name.startswith(self._prefix)
 
     async def _find_aliases(self) -> dict[str, str]:
         """The aliases of generations, with the names of their collections."""

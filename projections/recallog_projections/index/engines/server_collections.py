@@ -9,6 +9,7 @@ Earlier versions gave each generation a collection. Such a generation is served 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
@@ -26,8 +27,6 @@ GENERATION = "generation"
 """The field of the payload with the name of the generation."""
 
 _IDS = 2**128
-_TENANTS = ("space", GENERATION)
-_PAYLOAD_M = 16
 
 FieldIndex = qdrant.KeywordIndexParams | qdrant.IntegerIndexParams | qdrant.FloatIndexParams
 
@@ -59,15 +58,10 @@ class Tenancy:
         """Whether ids of the generation from `stored` on are after the turn: smaller on the server than the first."""
         return UUID(stored).int < self.shift
 
-    def restrict(self, filter: qdrant.Filter | None) -> qdrant.Filter | None:  # noqa: A002
-        """The filter for points of the generation alone."""
-        if not self.name:
-            return filter
+    def conditions(self) -> list[qdrant.Condition]:
+        """The conditions that select the points of the generation alone."""
         mine = qdrant.FieldCondition(key=GENERATION, match=qdrant.MatchValue(value=self.name))
-        if filter is None:
-            return qdrant.Filter(must=[mine])
-        must = filter.must if isinstance(filter.must, list) else []
-        return filter.model_copy(update={"must": [mine, *must]})
+        return [mine] if self.name else []
 
 
 def id_after(id: str) -> str | None:  # noqa: A002
@@ -95,18 +89,16 @@ class CollectionForm:
     @property
     def name(self) -> str:
         """The name without prefix. Other parameters give another name, so that new generations get them."""
-        settings = self.settings
-        parts = [
-            "points",
-            str(self.dimension),
-            *(["multilingual"] if self.multilingual else []),
+        replicas, shards, on_disk, quantization, _ = self.settings
+        parts = (
+            "multilingual" if self.multilingual else "",
             self.datatype.value,
-            *(["scalar"] if settings.quantization == "scalar" else []),
-            *(["disk"] if settings.on_disk else []),
-            *([f"r{settings.replication_factor}"] if settings.replication_factor is not None else []),
-            *([f"s{settings.shard_number}"] if settings.shard_number is not None else []),
-        ]
-        return ".".join(parts)
+            "" if quantization == "none" else quantization,
+            "disk" if on_disk else "",
+            f"r{replicas}" if replicas else "",
+            f"s{shards}" if shards else "",
+        )
+        return f"points.{self.dimension}.{'.'.join(filter(None, parts))}"
 
     def parameters(self) -> dict[str, Any]:
         """The arguments of the client's `create_collection`."""
@@ -119,7 +111,7 @@ class CollectionForm:
             datatype=self.datatype,
             on_disk=on_disk,
             multivector_config=qdrant.MultiVectorConfig(comparator=qdrant.MultiVectorComparator.MAX_SIM),
-            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=_PAYLOAD_M, on_disk=on_disk),
+            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16, on_disk=on_disk),
             quantization_config=_QUANTIZATION[self.settings.quantization],
         )
         index = qdrant.SparseIndexParams(on_disk=True) if on_disk else None
@@ -142,19 +134,14 @@ _QUANTIZATION = {
 
 def payload_indexes() -> dict[str, FieldIndex]:
     """The indexes of the fields that filters name. A server in strict mode refuses a filter on any other field."""
-    keywords: dict[str, FieldIndex] = {
-        field: qdrant.KeywordIndexParams(
-            type=qdrant.KeywordIndexType.KEYWORD, is_tenant=field in _TENANTS, enable_hnsw=field == "space"
-        )
-        for field in (*KEYWORD_FIELDS, GENERATION)
+    keyword = partial(qdrant.KeywordIndexParams, type=qdrant.KeywordIndexType.KEYWORD)
+    integer = qdrant.IntegerIndexParams(
+        type=qdrant.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False
+    )
+    number = qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT)
+    return {
+        **{field: keyword(is_tenant=field == "space", enable_hnsw=field == "space") for field in KEYWORD_FIELDS},
+        GENERATION: keyword(is_tenant=True, enable_hnsw=False),
+        **dict.fromkeys(INTEGER_FIELDS, integer),
+        **dict.fromkeys(FLOAT_FIELDS, number),
     }
-    integers: dict[str, FieldIndex] = {
-        field: qdrant.IntegerIndexParams(
-            type=qdrant.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False
-        )
-        for field in INTEGER_FIELDS
-    }
-    floats: dict[str, FieldIndex] = {
-        field: qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT) for field in FLOAT_FIELDS
-    }
-    return keywords | integers | floats

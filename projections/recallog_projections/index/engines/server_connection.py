@@ -7,7 +7,6 @@ from typing import TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
-import msgspec
 from grpc import StatusCode
 from grpc.aio import AioRpcError
 from qdrant_client import AsyncQdrantClient
@@ -26,25 +25,10 @@ WRITE_SECONDS = 15.0
 
 _ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server needs a key, percent-encoded"
 
-_HTTP_STATUS = {
-    StatusCode.NOT_FOUND: 404,
-    StatusCode.UNAUTHENTICATED: 401,
-    StatusCode.PERMISSION_DENIED: 403,
-    StatusCode.RESOURCE_EXHAUSTED: 429,
-}
+_HTTP_STATUS = {StatusCode.NOT_FOUND: 404, StatusCode.UNAUTHENTICATED: 401, StatusCode.PERMISSION_DENIED: 403}
 """The statuses of HTTP that mean the same as those of gRPC."""
 
 Result = TypeVar("Result")
-
-
-class _Status(msgspec.Struct):
-    error: str
-
-
-class _Refusal(msgspec.Struct):
-    """The content of an answer that is an error."""
-
-    status: _Status
 
 
 class _NoAnswer(Exception):
@@ -170,7 +154,7 @@ class QdrantConnection:
         try:
             yield
         except UnexpectedResponse as error:
-            raise self._translated_error(error.status_code, _error_in(error.content)) from error
+            raise self._translated_error(error.status_code, error.content.decode(errors="replace")) from error
         except AioRpcError as error:
             status = _HTTP_STATUS.get(error.code(), error.code().name)
             raise self._translated_error(status, error.details() or "") from error
@@ -201,14 +185,6 @@ class QdrantConnection:
 
     def _safe(self, text: str) -> str:
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
-
-
-def _error_in(content: bytes) -> str:
-    """The text of an error, which a proxy before the server writes in another form."""
-    try:
-        return msgspec.json.decode(content, type=_Refusal).status.error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return content.decode(errors="replace")
 
 
 def _is_broken(error: ResponseHandlingException | AioRpcError) -> bool:

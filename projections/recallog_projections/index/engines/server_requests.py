@@ -58,9 +58,8 @@ def make_request(search: Search, tenancy: Tenancy) -> qdrant.QueryRequest:
         using, vector = vector_name(search), [search.dense.tolist()]
     elif search.sparse is not None:
         using, vector = "terms", _sparse_vector(search.sparse)
-        corpus = make_filter(search.corpus, tenancy)
-        if corpus is not None:
-            params = qdrant.SearchParams(exact=search.exact or None, idf=qdrant.IdfCorpusParams(corpus=corpus))
+        corpus = qdrant.IdfCorpusParams(corpus=make_filter(search.corpus, tenancy))
+        params = qdrant.SearchParams(exact=search.exact or None, idf=corpus)
     return qdrant.QueryRequest(
         query=None if vector is None else qdrant.NearestQuery(nearest=vector),
         using=using,
@@ -72,13 +71,11 @@ def make_request(search: Search, tenancy: Tenancy) -> qdrant.QueryRequest:
     )
 
 
-def make_filter(filter: Filter | None, tenancy: Tenancy) -> qdrant.Filter | None:  # noqa: A002
+def make_filter(filter: Filter | None, tenancy: Tenancy) -> qdrant.Filter:  # noqa: A002
     """The filter for points of a generation, of which None selects all."""
-    if filter is None:
-        return tenancy.restrict(None)
-    must: list[qdrant.Condition] = []
+    must = tenancy.conditions()
     must_not: list[qdrant.Condition] = []
-    for condition in conditions(filter):
+    for condition in conditions(filter) if filter is not None else ():
         if isinstance(condition, NotBetween):
             excluded = qdrant.Range(gt=condition.above, lte=condition.at_most)
             must_not.append(qdrant.FieldCondition(key=condition.field, range=excluded))
@@ -86,7 +83,7 @@ def make_filter(filter: Filter | None, tenancy: Tenancy) -> qdrant.Filter | None
             must_not.append(qdrant.HasVectorCondition(has_vector=condition.name))
         else:
             must.append(_condition(condition, tenancy))
-    return tenancy.restrict(qdrant.Filter(must=must, must_not=must_not))
+    return qdrant.Filter(must=must, must_not=must_not)
 
 
 def _condition(condition: Required, tenancy: Tenancy) -> qdrant.FieldCondition | qdrant.HasIdCondition:
