@@ -134,7 +134,7 @@ def _needed_filters(body: Any) -> int:
     after=st.integers(0, 2**128 - 1),
 )
 def test_ids_keep_their_order_up_to_one_turn(name: str, numbers: set[int], after: int) -> None:
-    tenancy = Tenancy("alias", name)
+    tenancy = Tenancy("alias", "collection", name)
     written = [str(UUID(int=n)) for n in sorted(numbers)]
     stored = [tenancy.stored_id(each) for each in written]
     assert [tenancy.id_of(each) for each in stored] == written
@@ -150,7 +150,7 @@ def test_ids_keep_their_order_up_to_one_turn(name: str, numbers: set[int], after
 def test_a_scroll_passes_the_turn_of_the_ids(engine: ServerEngine, name: str) -> None:
     """Ids around the turn, which is at 2**128 less the shift."""
     run(engine.create(name, DIMENSION))
-    turn = 2**128 - Tenancy("", name).shift
+    turn = 2**128 - Tenancy("", "", name).shift
     written = [point("village", id=str(UUID(int=n))) for n in (0, 1, turn - 1, turn, turn + 1, 2**128 - 1)]
     run(engine.upsert(name, written))
     for limit in (1, 2, 4, 9):
@@ -223,6 +223,18 @@ def test_a_generation_whose_collection_is_deleted_before_it_has_its_alias_can_be
     with pytest.raises(IndexLost):
         run(engine.create("0-a", DIMENSION))
     assert write(engine, "0-a", 1) == ids(pages(engine, "0-a", 9))
+
+
+def test_two_interrupted_drops_of_the_last_generations_leave_no_collection(
+    engine: ServerEngine, server: StandIn
+) -> None:
+    for name in ("0-a", "0-b", "0-c"):
+        write(engine, name, 1)
+    for name in ("0-a", "0-b"):
+        aliases = server.local.aliases
+        aliases[f"recallog.generation.{name}.dropped"] = aliases.pop(f"recallog.generation.{name}")
+    run(engine.drop("0-c"))
+    assert (server.local.collections, server.local.aliases) == ({}, {})
 
 
 def test_collections_of_other_prefixes_are_not_listed(server: StandIn, engine: ServerEngine) -> None:

@@ -145,7 +145,7 @@ class StandIn:
         """Move a generation to a collection of its own, as earlier versions of the project made them."""
         alias, own = f"recallog.generation.{generation}", f"recallog.{generation}"
         name = self.local.aliases.pop(alias)
-        tenancy = Tenancy(alias, generation)
+        tenancy = Tenancy(alias, name, generation)
         stored, _ = self.local.scroll(name, models.Filter(must=tenancy.conditions()), 1_000_000, with_vectors=True)
         made = self.created[name]
         assert isinstance(made.vectors, dict)
@@ -226,6 +226,8 @@ class StandIn:
         return self.local.update_collection_aliases(actions)
 
     def _create_index(self, request: Request, name: str) -> Any:
+        if name in self.local.aliases:
+            raise Refused(400, "the stand-in creates payload indexes by the names of collections alone")
         name = self._collection(name)
         wanted = _valid(models.CreateFieldIndex, request.body)
         indexes = self.indexes[name]

@@ -68,7 +68,7 @@ class ServerEngine(Engine):
         self._client = self._qdrant.client
         self._tenancies: dict[str, Tenancy] = {}
         self._complete: set[str] = set()
-        """The aliases and collections whose missing payload indexes this process has created or requested."""
+        """The collections whose missing payload indexes this process has created or requested."""
 
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
@@ -86,8 +86,7 @@ class ServerEngine(Engine):
         await self._create_collection(name, form)
         # Raises `IndexLost` if another process has just deleted the collection because it had no generation.
         await self._change_aliases(qdrant.CreateAliasOperation(create_alias=make))
-        self._tenancies[collection] = Tenancy(alias, collection)
-        self._complete.add(alias)
+        self._tenancies[collection] = Tenancy(alias, name, collection)
 
     async def _create_collection(self, name: str, form: CollectionForm) -> None:
         if not await self._qdrant.write(lambda: self._client.collection_exists(name)):
@@ -151,8 +150,8 @@ class ServerEngine(Engine):
         for alias, name in aliases.items():
             if not alias.endswith(_DROPPED):
                 continue
-            if any(other != alias and target == name for other, target in aliases.items()):
-                dropped = Tenancy(alias, alias.removeprefix(self._aliases_prefix).removesuffix(_DROPPED))
+            if any(target == name and not other.endswith(_DROPPED) for other, target in aliases.items()):
+                dropped = Tenancy(alias, name, alias.removeprefix(self._aliases_prefix).removesuffix(_DROPPED))
                 selected = qdrant.FilterSelector(filter=make_filter(None, dropped))
                 with suppress(IndexLost):  # another process has deleted the alias
                     # The server deletes them after it has answered, and before it applies any later write.
@@ -165,8 +164,8 @@ class ServerEngine(Engine):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         tenancy = await self._find_tenancy(collection)
-        if tenancy.target not in self._complete:
-            await self._create_missing_indexes(tenancy.target)
+        if tenancy.collection not in self._complete:
+            await self._create_missing_indexes(tenancy.collection)
         if not points:
             await self._require(tenancy)
         for part in split_upserts(points, tenancy):
@@ -183,7 +182,7 @@ class ServerEngine(Engine):
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         tenancy = await self._find_tenancy(collection)
-        await self._request_missing_indexes(tenancy.target)
+        await self._request_missing_indexes(tenancy.collection)
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [make_request(searches[number], tenancy) for number in numbers]
         found: list[list[Hit]] = [[] for _ in searches]
@@ -246,7 +245,7 @@ class ServerEngine(Engine):
 
     async def _count(self, collection: str, filter: Filter | None, *, exact: bool) -> int:  # noqa: A002
         tenancy = await self._find_tenancy(collection)
-        await self._request_missing_indexes(tenancy.target)
+        await self._request_missing_indexes(tenancy.collection)
         wanted = make_filter(filter, tenancy)
         run = self._qdrant.write if exact else self._qdrant.run
         return (await run(lambda: self._client.count(tenancy.target, wanted, exact=exact))).count
@@ -281,10 +280,10 @@ class ServerEngine(Engine):
         known = self._tenancies.get(collection)
         if known is None:
             alias, own = self._alias_of(collection), self._prefix + collection
-            if alias in await self._find_aliases():
-                known = Tenancy(alias, collection)
+            if (name := (await self._find_aliases()).get(alias)) is not None:
+                known = Tenancy(alias, name, collection)
             elif await self._qdrant.run(lambda: self._client.collection_exists(own)):
-                known = Tenancy(own)
+                known = Tenancy(own, own)
             else:
                 raise self._qdrant.make_lost_error()
             self._tenancies[collection] = known

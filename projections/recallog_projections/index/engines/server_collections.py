@@ -37,6 +37,8 @@ class Tenancy:
 
     target: str
     """The alias of the generation, or the name of a collection of its own."""
+    collection: str
+    """The name of the collection."""
     name: str = ""
     """The name of the generation in `GENERATION`; "" in a collection of its own."""
 
