@@ -42,7 +42,7 @@ class TestServerEngine(EngineContract):
 
     @classmethod
     def make(cls, folder: Path) -> ServerEngine:
-        return ServerEngine(cls.url, f"recallog-test-{uuid4().hex[:8]}")
+        return ServerEngine(cls.url, f"recallog-test-{uuid4().hex[:8]}", deadline_seconds=60)
 
 
 # The embedded engine.

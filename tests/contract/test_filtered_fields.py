@@ -86,7 +86,7 @@ def test_every_option_of_a_filter_is_tried_here() -> None:
 
 def test_all_fields_that_filters_use_are_indexed_when_a_collection_is_created_and_no_others(server: StandIn) -> None:
     async def work() -> None:
-        engine = ServerEngine(server.url)
+        engine = ServerEngine(server.url, deadline_seconds=60)
         await engine.create("memories", DIMENSION)
         for wanted in filters():
             await ask(engine, "memories", wanted)
@@ -102,13 +102,13 @@ def test_a_collection_of_an_older_version_gets_the_missing_indexes_when_it_is_us
     server: StandIn, first: str
 ) -> None:
     async def work() -> None:
-        older = ServerEngine(server.url)
+        older = ServerEngine(server.url, deadline_seconds=60)
         await older.create("memories", DIMENSION)
         await older.close()
         indexes = server.indexes[COLLECTION]
         before = dict(indexes)
         del indexes["type"], indexes["until_at"]
-        engine = ServerEngine(server.url)
+        engine = ServerEngine(server.url, deadline_seconds=60)
         if first == "write":
             await engine.upsert("memories", [point("village")])
             assert indexes == before

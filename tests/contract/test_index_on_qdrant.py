@@ -54,7 +54,7 @@ def on_server(home: Path, *works: Work) -> None:
 
             def index(ledger: Ledger, made: list[Indexer] = indexing) -> Indexer:
                 known = {"toy": toy, "wide": WideEmbedder()}
-                made.append(indexing_of(ledger, ServerEngine(server.url), known, rows))
+                made.append(indexing_of(ledger, ServerEngine(server.url, deadline_seconds=60), known, rows))
                 return made[0]
 
             async with memory_with(home, index) as memory:

@@ -47,14 +47,14 @@ def server() -> Iterator[StandIn]:
 
 @pytest.fixture
 def engine(server: StandIn) -> Iterator[ServerEngine]:
-    engine = ServerEngine(server.url)
+    engine = ServerEngine(server.url, deadline_seconds=60)
     yield engine
     run(engine.close())
 
 
 def answer_from(url: str, ask: Callable[[ServerEngine], Awaitable[object]], **options: Any) -> object:
     async def work() -> object:
-        engine = ServerEngine(url, **options)
+        engine = ServerEngine(url, **{"deadline_seconds": 60, **options})
         try:
             return await ask(engine)
         finally:
@@ -197,7 +197,7 @@ def test_an_interrupted_drop_is_completed(engine: ServerEngine, server: StandIn,
 def test_a_generation_is_lost_for_its_readers_as_soon_as_its_points_are_deleted(
     engine: ServerEngine, server: StandIn
 ) -> None:
-    reader = ServerEngine(server.url)
+    reader = ServerEngine(server.url, deadline_seconds=60)
     write(engine, "0-b", 1)
     write(engine, "0-a", 1)
     assert run(reader.count("0-a")) == 1
@@ -260,7 +260,7 @@ def test_a_generation_with_a_collection_of_its_own_is_served_there_until_it_is_d
     run(engine.close())
     server.separate("0-old")
     server.strict = STRICT
-    engine = ServerEngine(server.url)
+    engine = ServerEngine(server.url, deadline_seconds=60)
     assert run(engine.collections()) == {"0-old"}
     wanted = everything("village")
     searches = [Search(wanted, 9, dense=unit(1)), Search(wanted, 9, sparse=Sparse([2], [1.0]), corpus=wanted)]
@@ -313,7 +313,7 @@ def _is_tenant(index: Any) -> bool:
 
 def test_other_settings_give_another_collection_beside_the_first(server: StandIn, engine: ServerEngine) -> None:
     kept = write(engine, "0-a", 1, 2)
-    other = ServerEngine(server.url, settings=EngineSettings(on_disk=True))
+    other = ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(on_disk=True))
     write(other, "0-b", 1)
     assert len(server.local.collections) == 2
     assert ids(pages(other, "0-a", 9)) == kept
@@ -353,7 +353,7 @@ def test_the_settings_of_a_memory_reach_the_engine(monkeypatch: pytest.MonkeyPat
 
 
 def test_points_are_written_by_grpc_and_read_by_http(server: StandIn) -> None:
-    with_grpc = ServerEngine(server.url, settings=EngineSettings(grpc_port=server.grpc_port))
+    with_grpc = ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(grpc_port=server.grpc_port))
     written = point("village", 3, passages=2, text="Die Mühle 🔥", importance=0.25, turn=2**53)
     run(with_grpc.create("0-a", DIMENSION))
     run(with_grpc.upsert("0-a", [written]))
@@ -378,7 +378,7 @@ def test_points_are_written_by_grpc_and_read_by_http(server: StandIn) -> None:
     ],
 )
 def test_errors_of_grpc_are_those_of_http(server: StandIn, status: int, text: str, message: str, lost: bool) -> None:
-    with_grpc = ServerEngine(server.url, settings=EngineSettings(grpc_port=server.grpc_port))
+    with_grpc = ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(grpc_port=server.grpc_port))
     run(with_grpc.create("0-a", DIMENSION))
     server.fails("gRPC Upsert", status, text)
     with pytest.raises(IndexUnavailable, match=message) as raised:
@@ -388,7 +388,7 @@ def test_errors_of_grpc_are_those_of_http(server: StandIn, status: int, text: st
 
 
 def test_a_broken_call_of_grpc_is_repeated_once(server: StandIn) -> None:
-    with_grpc = ServerEngine(server.url, settings=EngineSettings(grpc_port=server.grpc_port))
+    with_grpc = ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(grpc_port=server.grpc_port))
     run(with_grpc.create("0-a", DIMENSION))
     server.fails("gRPC Upsert", 503, "broken")
     run(with_grpc.upsert("0-a", [point("village")]))
@@ -476,7 +476,7 @@ def test_a_collection_that_another_process_has_created_meanwhile_is_used(server:
     """Both have seen that it does not exist: one gets the answer 409."""
 
     async def both() -> None:
-        engines = [ServerEngine(server.url) for _ in range(4)]
+        engines = [ServerEngine(server.url, deadline_seconds=60) for _ in range(4)]
         await asyncio.gather(*(engine.create(f"0-{n}", DIMENSION) for n, engine in enumerate(engines)))
         assert await engines[0].collections() == {f"0-{n}" for n in range(4)}
         for engine in engines:

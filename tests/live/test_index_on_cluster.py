@@ -57,7 +57,7 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, server: StandIn) -> Iterator[M
         indexer = Indexer(
             components.ledger,
             RedisStore(url, namespace="recallog:index"),
-            ServerEngine(server.url, settings=EngineSettings(grpc_port=server.grpc_port)),
+            ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(grpc_port=server.grpc_port)),
             lambda name: toy,
             "toy",
         )
