@@ -76,8 +76,7 @@ class ServerEngine(Engine):
         version = await self._qdrant.check_version()
         aliases = await self._find_aliases()
         await self._finish_drops(aliases)
-        alias = self._alias_of(collection)
-        own = self._prefix + collection
+        alias, own = self._alias_of(collection), self._prefix + collection
         if alias in aliases or await self._qdrant.write(lambda: self._client.collection_exists(own)):
             return
         form = CollectionForm(dimension, multilingual, version, self._settings)
@@ -224,16 +223,9 @@ class ServerEngine(Engine):
 
     async def _scroll(self, tenancy: Tenancy, start: str, limit: int, *, vectors: bool) -> list[qdrant.Record]:
         """The points of the generation from the id `start` on, in the order of the server."""
-        records, _ = await self._qdrant.write(
-            lambda: self._client.scroll(
-                tenancy.target,
-                make_filter(None, tenancy),
-                limit=limit,
-                offset=start,
-                with_payload=True,
-                with_vectors=vectors,
-            )
-        )
+        every = make_filter(None, tenancy)
+        scroll = partial(self._client.scroll, tenancy.target, every, with_payload=True, with_vectors=vectors)
+        records, _ = await self._qdrant.write(lambda: scroll(limit=limit, offset=start))
         return list(records)
 
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
@@ -266,9 +258,8 @@ class ServerEngine(Engine):
     async def _find_aliases(self) -> dict[str, str]:
         """The aliases of generations, with the names of their collections."""
         found = (await self._qdrant.run(self._client.get_aliases)).aliases
-        return {
-            each.alias_name: each.collection_name for each in found if each.alias_name.startswith(self._aliases_prefix)
-        }
+        ours = (each for each in found if each.alias_name.startswith(self._aliases_prefix))
+        return {each.alias_name: each.collection_name for each in ours}
 
     async def _change_aliases(self, operation: qdrant.AliasOperations) -> None:
         await self._qdrant.write(lambda: self._client.update_collection_aliases([operation]))
