@@ -119,6 +119,9 @@ test-typescript: install ## run the tests of the client for TypeScript in node, 
 		--editable adapters/recallog-testing --requirement tests/browser/requirements.txt
 	@touch $@
 
+transcripts: install ## run every command of the tutorials in a clean clone and write docs/transcripts
+	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.transcripts
+
 test-browser: .venv-browser/.installed ## run the tests of the console in a real browser, with the rules of axe-core
 	@if command -v npm >/dev/null; then \
 		cd tests/browser && npm ci --silent --no-audit --no-fund && cd ../.. && \

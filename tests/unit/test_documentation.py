@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,21 +30,22 @@ from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
+from recallog_tools.transcripts import BLOCK
 from support import coding_agents
 from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served
 
 ROOT = Path(__file__).parents[2]
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def blocks(document: str, language: str) -> list[str]:
-    return [code for found, code in _BLOCK.findall((ROOT / document).read_text()) if found == language]
+    found = BLOCK.findall((ROOT / document).read_text())
+    return [textwrap.dedent(code) for _, of_block, code in found if of_block == language]
 
 
 def without_code(document: Path) -> str:
-    return _BLOCK.sub("", document.read_text())
+    return BLOCK.sub("", document.read_text())
 
 
 def anchors(document: Path) -> set[str]:
@@ -178,6 +180,12 @@ def test_a_page_to_migrate_has_their_names_their_code_and_its_source(page: str) 
 @pytest.mark.parametrize("page", MIGRATE)
 def test_a_page_to_migrate_is_read_in_five_minutes(page: str) -> None:
     assert len((ROOT / page).read_text().split()) <= MIGRATE_WORDS_MAX
+
+
+@pytest.mark.models("all")
+def test_the_program_of_the_page_on_ingest_prints_what_it_says(tmp_path: Path) -> None:
+    (program,) = blocks("docs/ingest.md", "python")
+    assert run_python(program, tmp_path) == blocks("docs/ingest.md", "text")[-1]
 
 
 @pytest.mark.models("all")
