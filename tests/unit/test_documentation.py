@@ -281,7 +281,7 @@ def check_console(document: str, folder: Path) -> None:
         with contextlib.chdir(folder):
             ended = recallog(*shlex.split(command))
         assert ended.code == 0, ended.err
-        assert ended.out.startswith(expected.rstrip("\n"))
+        assert shows(ended.out, expected), f"$ recallog {command}\n{ended.out}"
 
 
 # Pages of the doors: their commands run in one shell, their programs one after another, against one server.
@@ -331,9 +331,21 @@ def with_command(folder: Path) -> str:
 
 
 def shows(printed: str, expected: str) -> bool:
-    """Whether a page shows what was printed; `…` is any text within a line."""
-    pattern = "[^\\n]*".join(re.escape(part) for part in expected.strip().split("…"))
-    return re.fullmatch(pattern, printed.strip()) is not None
+    """Whether a page shows all that was printed; `…` is any text within a line, and any lines if it is a line.
+
+    Blanks at the ends of lines do not count.
+    """
+    lines = [line.rstrip() for line in expected.strip().splitlines()]
+    found = "\n".join(line.rstrip() for line in printed.strip().splitlines())
+    pattern = "\n".join("[^\\n]*".join(re.escape(part) for part in line.split("…")) for line in lines)
+    pattern = re.sub(r"(?m)^\[\^\\n\]\*$", lambda _: r"[\s\S]*", pattern)
+    return re.fullmatch(pattern, found) is not None
+
+
+def test_a_page_shows_all_lines_or_says_what_it_leaves_out() -> None:
+    printed = "clean 2 records, 4 rows \nwell\n"
+    assert all(shows(printed, page) for page in (printed, "clean … rows\nwell", "clean 2 records…\n…", "…\nwell", "…"))
+    assert not any(shows(printed, page) for page in ("clean 2 records", "clean 2 records, 4 rows", "clean …", "well"))
 
 
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:

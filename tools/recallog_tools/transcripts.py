@@ -1,7 +1,7 @@
 """Runs every command of the tutorials in a clean clone of the repository, and writes the transcripts.
 
 `make transcripts` writes `docs/transcripts`, without the volatile parts of the output: times, ids, durations, ports and
-folders. A test runs the same commands and compares. The clone has the last commit.
+folders. A test runs the same commands and compares. The clone has the last commit, and its memory has no index.
 """
 
 import os
@@ -32,7 +32,6 @@ _VOLATILE = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\brl_\S+|\b[0-9a-f]{16}\b"), "<id>"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?)\b"), "<duration>"),
-    (re.compile(r',\n *"RECALLOG_INDEX": "off"'), ""),  # tests run without an index
     (re.compile(r"(kafka|redis)://[^\s'\"]+"), r"\1://<address>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"\S*/bin/recallog"), "<bin>/recallog"),
@@ -123,20 +122,21 @@ def stable_parts(transcript: str) -> str:
     return transcript
 
 
-def _make_clone(folder: Path) -> dict[str, str]:
-    """Clone the repository, install the clone in a new venv, and return the environment of a user of it."""
-    clone, venv = folder / "clone", folder / "venv"
-    for words in (
-        ["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(clone)],
-        [sys.executable, "-m", "venv", str(venv)],
-        [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", f"{clone}[cluster]"],
-    ):
-        subprocess.run(words, check=True)
-    home = folder / "home"
+def _clone_to(folder: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(folder)], check=True)
+    return folder
+
+
+def _install(clone: Path, folder: Path) -> dict[str, str]:
+    """Install a clone in a new venv below `folder`, and return the environment of a user of it, without an index."""
+    venv, home = folder / "venv", folder / "home"
     home.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    install = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", f"{clone}[cluster]"]
+    subprocess.run(install, check=True)
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
     path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return plain | {"PATH": path, "HOME": str(home), "COLUMNS": "120", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    return plain | {"PATH": path, "HOME": str(home), "COLUMNS": "120", "RECALLOG_INDEX": "off"}
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _cluster(clone: Path) -> Iterator[tuple[str, str]]:
     try:
         found = dict[str, str]()
         for line in process.stdout or ():
-            if match := re.match(r"export (RECALLOG_LEDGER|RECALLOG_VIEWS)='?([^'\n]+)'?", line):
+            if match := re.match(r" *export (RECALLOG_LEDGER|RECALLOG_VIEWS)='?([^'\n]+)'?", line):
                 found[match[1]] = match[2]
             if len(found) == 2:
                 break
@@ -161,16 +161,14 @@ def _cluster(clone: Path) -> Iterator[tuple[str, str]]:
 def main() -> None:
     TRANSCRIPTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="recallog-transcripts-") as folder:
-        environment = _make_clone(Path(folder))
-        clone = Path(folder) / "clone"
+        environment = _install(_clone_to(Path(folder) / "installed"), Path(folder))
         for page in TUTORIALS:
-            steps = steps_of(page)
+            clone, steps = _clone_to(Path(folder) / page.stem), steps_of(page)
             with ExitStack() as running:
                 if page.stem == CLUSTER:
                     steps = with_addresses(steps, *running.enter_context(_cluster(clone)))
                 text = run_steps(steps, clone, environment)
             (TRANSCRIPTS / f"{page.stem}.txt").write_text(text, encoding="utf-8")
-            subprocess.run(["git", "clean", "-fdxq", "-e", ".venv"], cwd=clone, check=True)
 
 
 if __name__ == "__main__":
