@@ -120,7 +120,11 @@ test-typescript: install ## run the tests of the client for TypeScript in node, 
 	@touch $@
 
 transcripts: install ## run every command of the tutorials in a clean clone and write docs/transcripts
-	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.transcripts
+	rm -rf build/clone
+	git clone --quiet . build/clone
+	$(call MAKE_VENV,build/clone/.venv)
+	$(call PIP_INSTALL,build/clone/.venv) 'build/clone[cluster,mcp]' build/clone/adapters/recallog-agents
+	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.transcripts build/clone/.venv
 
 test-browser: .venv-browser/.installed ## run the tests of the console in a real browser, with the rules of axe-core
 	@if command -v npm >/dev/null; then \

@@ -23,7 +23,7 @@ async def quote(messages: Sequence[Message]) -> str:
     prompt, question = messages[0]["content"], messages[-1]["content"]
     lines = [_PREFIX.sub("", line) for line in prompt.partition("\n\n")[2].splitlines()]
     best = max(lines, key=lambda line: len(_words_of(line) & _words_of(question)), default="")
-    return f"You told me: {best}" if _words_of(best) & _words_of(question) else "I will remember that."
+    return f'You told me: "{best}"' if _words_of(best) & _words_of(question) else "I will remember that."
 
 
 def _words_of(text: str) -> set[str]:

@@ -122,18 +122,8 @@ def stable_parts(transcript: str) -> str:
     return transcript
 
 
-def _clone_to(folder: Path) -> Path:
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(folder)], check=True)
-    return folder
-
-
-def _install(clone: Path, folder: Path) -> dict[str, str]:
-    """Install a clone in a new venv below `folder`, and return the environment of a user of it, without an index."""
-    venv, home = folder / "venv", folder / "home"
-    home.mkdir()
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    install = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", f"{clone}[cluster]"]
-    subprocess.run(install, check=True)
+def _environment_of_user(venv: Path, home: Path) -> dict[str, str]:
+    """The environment of somebody who has activated a venv, without an index."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
     path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return plain | {"PATH": path, "HOME": str(home), "COLUMNS": "120", "RECALLOG_INDEX": "off"}
@@ -158,18 +148,21 @@ def _cluster(clone: Path) -> Iterator[tuple[str, str]]:
         process.wait(60)
 
 
-def main() -> None:
+def main(venv: Path) -> None:
+    """Write the transcripts. `venv` is one in which a clean clone is installed."""
     TRANSCRIPTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="recallog-transcripts-") as folder:
-        environment = _install(_clone_to(Path(folder) / "installed"), Path(folder))
+        home = Path(folder) / "home"
+        home.mkdir()
         for page in TUTORIALS:
-            clone, steps = _clone_to(Path(folder) / page.stem), steps_of(page)
+            clone, steps = Path(folder) / page.stem, steps_of(page)
+            subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
             with ExitStack() as running:
                 if page.stem == CLUSTER:
                     steps = with_addresses(steps, *running.enter_context(_cluster(clone)))
-                text = run_steps(steps, clone, environment)
+                text = run_steps(steps, clone, _environment_of_user(venv, home))
             (TRANSCRIPTS / f"{page.stem}.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]).resolve())

@@ -58,6 +58,7 @@ def test_the_model_gets_each_message_once(tmp_path: Path) -> None:
 def test_facts_are_extracted_kept_and_forgotten_for_one_user_alone(tmp_path: Path) -> None:
     said = "My sister Lea lives in Bern."
     asyncio.run(talk(tmp_path, ("ann", "monday", said), ("bob", "monday", said)))
+    asyncio.run(talk(tmp_path, ("ann", "friday", "Where does my sister live?")))  # a quotation is no fact of its own
 
     async def work() -> tuple[list[str], list[str], list[str], bool]:
         async with Memory.open(tmp_path) as memory:
