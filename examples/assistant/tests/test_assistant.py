@@ -26,7 +26,7 @@ def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def talk(home: Path, *turns: tuple[str, str, str], model: Model = quote) -> list[str]:
-    """The answers to turns of user, session and text, by an assistant that starts anew and then reacts."""
+    """The answers to turns of user, session and text, by a new assistant, which reacts at the end."""
     async with Memory.open(home) as memory:
         assistant = Assistant(memory, model)
         answers = [await assistant.reply(user, text, session) for user, session, text in turns]
@@ -58,7 +58,7 @@ def test_the_model_gets_each_message_once(tmp_path: Path) -> None:
 def test_facts_are_extracted_kept_and_forgotten_for_one_user_alone(tmp_path: Path) -> None:
     said = "My sister Lea lives in Bern."
     asyncio.run(talk(tmp_path, ("ann", "monday", said), ("bob", "monday", said)))
-    asyncio.run(talk(tmp_path, ("ann", "friday", "Where does my sister live?")))  # a quotation is no fact of its own
+    asyncio.run(talk(tmp_path, ("ann", "friday", "Where does my sister live?")))  # what it quotes is not its own fact
 
     async def work() -> tuple[list[str], list[str], list[str], bool]:
         async with Memory.open(tmp_path) as memory:

@@ -252,19 +252,19 @@ def _explain_degraded(found: RecallView | None, related: Related | None) -> str 
 def _read_sections(
     snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str], hidden: Set[int]
 ) -> _SectionContents:
-    def shown(events: Sequence[Remembered]) -> list[Remembered]:
+    def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
         return [event for event in events if not event.event.is_erased and event.position.offset not in hidden]
 
-    goals = [event for event in shown(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
+    goals = [event for event in leave_out_hidden(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
     newest = newest_of(snapshot, space, kinds) if request.scene is None else []
-    seen = [event for event in shown(newest) if event.text and event not in goals]
+    seen = [event for event in leave_out_hidden(newest) if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     return _SectionContents(
         goals,
         seen,
-        shown(reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS)),
-        shown(_visitors(snapshot, space, agent)),
-        shown(_actions(snapshot, space, agent)),
+        leave_out_hidden(reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS)),
+        leave_out_hidden(_visitors(snapshot, space, agent)),
+        leave_out_hidden(_actions(snapshot, space, agent)),
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
         working.section(snapshot, space, agent),
