@@ -16,6 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local.ports import free_port
+
 REPOSITORY = Path(__file__).parents[2]
 TRANSCRIPTS = REPOSITORY / "docs" / "transcripts"
 TUTORIALS = sorted((REPOSITORY / "docs" / "tutorials").glob("*.md"))
@@ -34,6 +36,8 @@ _VOLATILE = (
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?)\b"), "<duration>"),
     (re.compile(r"(kafka|redis)://[^\s'\"]+"), r"\1://<address>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
+    (re.compile(r"--port \d+"), "--port <port>"),
+    (re.compile(r"^bash: line \d+: +\d+ Killed.*\n", re.MULTILINE), ""),
     (re.compile(r"\S*/bin/recallog"), "<bin>/recallog"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )
@@ -107,12 +111,13 @@ def _in_shell(command: str) -> str:
 
 
 def with_addresses(steps: Sequence[Step], ledger: str, views: str) -> list[Step]:
-    """The steps with the addresses of a cluster that runs."""
+    """The steps with the addresses of a cluster that runs, and with ports of workers that are free."""
     given = {"export RECALLOG_LEDGER=": ledger, "export RECALLOG_VIEWS=": views}
-    return [
+    found = [
         next((Step(f"{name}'{address}'") for name, address in given.items() if step.command.startswith(name)), step)
         for step in steps
     ]
+    return [Step(re.sub(r"(?<=--port )\d+", lambda _: str(free_port()), each.command), each.program) for each in found]
 
 
 def stable_parts(transcript: str) -> str:
