@@ -149,6 +149,7 @@ class Cluster:
         redis_url: str,
         folder: Path,
         *,
+        partitions: int = PARTITIONS,
         options: str = "",
         python: Path | str = sys.executable,
     ) -> None:
@@ -158,7 +159,7 @@ class Cluster:
         self.topic = topic
         self.redis_url = redis_url
         self.folder = folder
-        ledger = f"kafka://{bootstrap}/{topic}?partitions={PARTITIONS}&replication=1{options}"
+        ledger = f"kafka://{bootstrap}/{topic}?partitions={partitions}&replication=1{options}"
         self.settings = Settings(
             ledger=ledger, views=redis_url, after_wait_seconds=SECONDS, deadline_seconds=DEADLINE_SECONDS
         )
