@@ -5,7 +5,6 @@ The views are not copied. They are computed from the copy.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,13 +78,13 @@ async def follow(
     await copier.skip_present()
     while await copier.copy_until(await source.ends()) > _FEW_RECORDS:
         pass
-    copier.check_present()
+    await copier.check_target()
     yield copier.report()
     while not switch:
         await asyncio.sleep(_POLL_SECONDS)
         await copier.copy_until(await source.ends())
     await copier.copy_until(await source.retire())
-    await copier.check_written()
+    await copier.check_target()
     await source.name_successor(target)
     yield copier.report(switched=True)
 
@@ -103,17 +102,13 @@ class _Copier:
         self._problems: list[LeftOut] = []
         self._present: dict[str, _Present] = {}
         """By space: the events of the target that the source has not shown yet."""
-        self._written: list[int] | None = None
-        """By partition of the target: its end, if this process alone writes to it."""
+        self._written: int | None = None
+        """Records in the target, if only this process writes to it; None for a target with unique ids."""
 
     def report(self, *, switched: bool = False) -> CopyReport:
-        return CopyReport(
-            records=self._records,
-            copied=self._copied,
-            left_out=self._refused,
-            problems=tuple(self._problems),
-            switched=switched,
-        )
+        problems = tuple(self._problems)
+        copied, left_out = self._copied, self._refused
+        return CopyReport(records=self._records, copied=copied, left_out=left_out, problems=problems, switched=switched)
 
     async def skip_present(self) -> None:
         """Skip the events that the target has: the first ones of each space, since a copy keeps their order.
@@ -122,22 +117,19 @@ class _Copier:
         """
         if self._target.unique_ids:
             return
-        self._written = await self._target.ends()
-        for partition, end in enumerate(self._written):
+        ends = await self._target.ends()
+        self._written = sum(ends)
+        for partition, end in enumerate(ends):
             async for batch in self._target.read(partition, 0, end):
-                for event in _decoded(batch):
-                    present = self._present.setdefault(event.space, _Present())
-                    present.events += 1
-                    present.last = event.id
+                for each in _events_of(self._target, batch, {}, lambda *_: None):
+                    present = self._present.setdefault(each.event.space, _Present())
+                    present.events, present.last = present.events + 1, each.event.id
 
-    def check_present(self) -> None:
+    async def check_target(self) -> None:
         """Raise `LedgerMismatch` if the target has events that the source does not have."""
         for space, present in self._present.items():
             raise self._make_mismatch(f"it has {present.events:,} events of space {space!r} that the source lacks")
-
-    async def check_written(self) -> None:
-        """Raise `LedgerMismatch` if the target has more records than were written here."""
-        if self._written not in (None, await self._target.ends()):
+        if self._written not in (None, sum(await self._target.ends())):
             raise self._make_mismatch("another program has written to it meanwhile")
 
     async def copy_until(self, ends: Sequence[int]) -> int:
@@ -186,23 +178,16 @@ class _Copier:
         keys = {(each.event.space, each.event.id): {ids[unit].id for unit in each.sources} for each in derived}
         try:
             with made_from(keys):
-                positions = await target.append([each.event for each in events], [each.appended for each in events])
+                await target.append([each.event for each in events], [each.appended for each in events])
         except IdConflict as error:
             if len(events) == 1:
                 self._refuse(events[0].position, str(error))
                 return 0
             half = len(events) // 2
             return await self._append(events[:half]) + await self._append(events[half:])
-        self._note(positions)
+        if self._written is not None:
+            self._written += len(events)
         return len(events)
-
-    def _note(self, positions: Sequence[Position]) -> None:
-        if self._written is None:
-            return
-        for each in positions:
-            if each.offset != self._written[each.partition]:
-                raise self._make_mismatch("another program writes to it")
-            self._written[each.partition] += 1
 
     def _make_mismatch(self, why: str) -> LedgerMismatch:
         return LedgerMismatch(
@@ -211,19 +196,10 @@ class _Copier:
         )
 
 
-def _decoded(batch: Batch) -> list[Event]:
-    """The valid events of a batch."""
-    events = []
-    for _, data in batch.records:
-        with suppress(InvalidEvent):
-            events.append(codec.decode(data))
-    return events
-
-
 def _events_of(
-    source: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
+    ledger: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
 ) -> list[_Found]:
-    """The events of a batch that are in the right place. `units` receives the units of the source's keys."""
+    """The events of a batch that are in the right place. `units` receives the units of the ledger's keys."""
     events = []
     for number, (offset, data) in enumerate(batch.records):
         position = Position(batch.partition, offset)
@@ -234,7 +210,7 @@ def _events_of(
             continue
         wrong = None
         if batch.keys is not None:
-            expected = source.partition_of(event.space)
+            expected = ledger.partition_of(event.space)
             wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
         if wrong is None:
             sources = _sources(event, batch.stored[number][1], units)

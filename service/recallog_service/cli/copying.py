@@ -1,6 +1,5 @@
 """`copy`: appends the events of one ledger to another."""
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
 
@@ -14,8 +13,6 @@ from recallog_schemas.views import CopyReport
 from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams import migration
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.progress import Progress
 
 Seal = Annotated[Policy | None, typer.Option(help="Which events the target encrypts. Default: RECALLOG_SEAL.")]
 LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
@@ -47,10 +44,18 @@ def copy_command(
     With --switch, the source refuses events when the target has caught up, and names
     the target to its producers. The target then has all events.
     """
-    is_whole = True
+    reports: list[CopyReport] = []
+
+    def show(report: CopyReport) -> None:
+        reports.append(report)
+        if as_json:
+            terminal.print_json(report)
+            return
+        for problem in report.problems:
+            terminal.note(problem.format())
+        terminal.print_lines(report.summary)
 
     async def work() -> None:
-        nonlocal is_whole
         settings = Settings.valid()
         origin = ledger_at(source, settings)
         try:
@@ -58,34 +63,16 @@ def copy_command(
                 destination = await target_of_copy(target, seal)
                 try:
                     with terminal.bar("copying") as advance:
-                        async with aclosing(_reports(origin, destination, follow, switch, advance)) as reports:
-                            async for report in reports:
-                                is_whole = report.ok
-                                _print(report, as_json=as_json)
+                        if not (follow or switch):
+                            return show(await migration.copy(origin, destination, advance))
+                        following = migration.follow(origin, destination, switch=switch, progress=advance)
+                        async with aclosing(following):
+                            async for report in following:
+                                show(report)
                 finally:
                     await destination.close()
         finally:
             await origin.close()
 
-    (terminal.run_until_stopped if follow and not switch else terminal.run)(work, as_json=as_json)
-    raise typer.Exit(0 if is_whole else 1)
-
-
-async def _reports(
-    source: Ledger, target: Ledger, follow: bool, switch: bool, progress: Progress
-) -> AsyncGenerator[CopyReport]:
-    if not (follow or switch):
-        yield await migration.copy(source, target, progress)
-        return
-    async with aclosing(migration.follow(source, target, switch=switch, progress=progress)) as reports:
-        async for report in reports:
-            yield report
-
-
-def _print(report: CopyReport, *, as_json: bool) -> None:
-    if as_json:
-        terminal.print_json(report)
-        return
-    for problem in report.problems:
-        terminal.note(problem.format())
-    terminal.print_lines(report.summary)
+    (terminal.run_until_stopped if follow else terminal.run)(work, as_json=as_json)
+    raise typer.Exit(0 if all(report.ok for report in reports) else 1)

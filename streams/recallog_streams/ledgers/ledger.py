@@ -322,8 +322,8 @@ class Ledger(ABC):
     def check_successor(self, target: "Ledger") -> None:
         """Raise `InvalidArgument` if this ledger cannot be retired in favour of `target`."""
         raise InvalidArgument(
-            "only a topic can refuse the events of producers, in favour of another topic. For other ledgers, stop all "
-            "programs that write to the source, then run recallog copy without --switch",
+            "only a topic can refuse the events of producers, in favour of a topic whose name has at most 50 "
+            "characters. Otherwise stop all programs that write to the source, and copy without --switch",
             path="--switch",
         )
 

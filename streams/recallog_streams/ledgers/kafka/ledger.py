@@ -11,7 +11,6 @@ import msgspec
 from recallog_projections.plugins import AdapterSettings
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import (
-    InvalidArgument,
     InvalidEvent,
     InvariantViolation,
     LedgerMismatch,
@@ -144,25 +143,16 @@ class KafkaLedger(Ledger):
         )
 
     def check_successor(self, target: Ledger) -> None:
-        if not isinstance(target, KafkaLedger):
+        if not isinstance(target, KafkaLedger) or len(target.address.topic) > markers.TOPIC_CHARS_MAX:
             super().check_successor(target)
-        elif len(target.address.topic) > markers.TOPIC_CHARS_MAX:
-            raise InvalidArgument(
-                f"the name of the new topic is longer than {markers.TOPIC_CHARS_MAX} characters, so that the old one "
-                "cannot name it to producers. Choose a shorter name",
-                path="target",
-            )
 
     async def retire(self) -> list[int]:
         """As in `Ledger.retire`. The user needs AlterConfigs on the topic, and Write."""
-        topic = await self._topics.same()
-        ends = await self._retirement.retire(topic.partitions)
-        await self._topics.is_retired(known=False)
-        return ends
+        return await self._retirement.retire(await self.partitions())
 
     async def name_successor(self, target: Ledger) -> None:
-        if isinstance(target, KafkaLedger):
-            await self._retirement.name_successor(target.address.topic, (await self._topics.same()).partitions)
+        _, _, topic = target.location.rpartition("/")
+        await self._retirement.name_successor(topic, await self.partitions())
 
     async def _check_after(self, positions: Sequence[Position], ends: Mapping[int, int]) -> None:
         """Refuse to acknowledge events that were written before the `ends` that the partitions had before the call.

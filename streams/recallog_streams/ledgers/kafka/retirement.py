@@ -11,15 +11,15 @@ Each step can be repeated, so an interrupted retirement continues when it is cal
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import MessageSizeTooLargeError
 
 from recallog_streams.ledgers.kafka import markers
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
-from recallog_streams.ledgers.kafka.failures import name_error
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
 
@@ -28,9 +28,7 @@ class Retirement:
     """Retires the topic of a connection."""
 
     def __init__(self, connection: KafkaConnection, reader: Reader) -> None:
-        self._connection = connection
-        self._reader = reader
-        self._topic = connection.address.topic
+        self._connection, self._reader, self._topic = connection, reader, connection.address.topic
 
     async def retire(self, partitions: int) -> list[int]:
         """Refuse further events, and return the end of each partition, after which no event can be.
@@ -41,18 +39,14 @@ class Retirement:
             "retiring the topic",
             lambda client: client.change_setting(self._topic, "max.message.bytes", str(RETIRED_BYTES)),
         )
-        async with self._producer() as producer:
-            ends = await asyncio.gather(*(self._close(producer, partition) for partition in range(partitions)))
+        ends = await self._mark(partitions, self._close)
         while any(seen < end for seen, end in zip(await self._reader.ends(partitions), ends, strict=True)):
             await asyncio.sleep(RETRY_WAIT_SECONDS)  # a transaction of another program is open
-        return [*ends]
+        return ends
 
     async def name_successor(self, topic: str, partitions: int) -> None:
         """Name the topic that has all events, at the end of each partition."""
-        async with self._producer() as producer:
-            await asyncio.gather(
-                *(self._append(producer, partition, markers.marker(topic)) for partition in range(partitions))
-            )
+        await self._mark(partitions, lambda producer, partition: self._append(producer, partition, topic))
 
     async def successor(self) -> str:
         """The topic that the last record of the first partition names; "" while events are being moved to it."""
@@ -60,26 +54,23 @@ class Retirement:
         value = await self._reader.value_at(0, end - 1)
         return markers.topic_of(value) if markers.is_marker(value) else ""
 
+    async def _mark(self, partitions: int, work: Callable[[AIOKafkaProducer, int], Awaitable[int]]) -> list[int]:
+        """Append markers to all partitions by `work`, and return the ends after them."""
+
+        async def mark(_: KafkaClient) -> list[int]:
+            async with AIOKafkaProducer(**self._connection.settings, acks="all") as producer:
+                return await asyncio.gather(*(work(producer, partition) for partition in range(partitions)))
+
+        patience_seconds = self._connection.address.timeout_seconds
+        return await self._connection.ask("writing to it", mark, patience_seconds=patience_seconds)
+
     async def _close(self, producer: AIOKafkaProducer, partition: int) -> int:
-        """The offset after the marker that follows the last event."""
-        as_an_event = markers.marker(" " * RETIRED_BYTES)
         with suppress(MessageSizeTooLargeError):
             while True:
-                await self._append(producer, partition, as_an_event)
+                await self._append(producer, partition, " " * RETIRED_BYTES)
                 await asyncio.sleep(RETRY_WAIT_SECONDS)
-        return 1 + await self._append(producer, partition, markers.marker())
+        return await self._append(producer, partition)
 
-    async def _append(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> int:
-        written = await producer.send_and_wait(self._topic, value, partition=partition)
-        return int(written.offset)
-
-    @asynccontextmanager
-    async def _producer(self) -> AsyncIterator[AIOKafkaProducer]:
-        producer = AIOKafkaProducer(**self._connection.settings, acks="all")
-        try:
-            await producer.start()
-            yield producer
-        except KafkaError as error:
-            raise name_error(error, self._connection.address, "retiring the topic") from error
-        finally:
-            await producer.stop()
+    async def _append(self, producer: AIOKafkaProducer, partition: int, topic: str = "") -> int:
+        written = await producer.send_and_wait(self._topic, markers.marker(topic), partition=partition)
+        return int(written.offset) + 1
