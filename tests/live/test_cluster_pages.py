@@ -17,7 +17,7 @@ from unit.test_documentation import blocks, with_command
 
 SPACES = [f"space-{number}" for number in range(8)]
 TURNS = 20
-_BEGIN = "set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null' EXIT\n"
+_BEGIN = "set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"
 _FOLLOWED = """ --follow > followed &
 until grep -q copied followed; do sleep 0.1; done
 kill $! && wait $!

@@ -328,7 +328,7 @@ class Ledger(ABC):
         )
 
     async def retire(self) -> list[int]:
-        """Refuse all further events, whoever appends them. Returns the ends, after which no event can be.
+        """Refuse all further events, of any producer. Returns the ends, after which no event can be.
 
         Can be called again. `check_successor` says whether it is possible.
         """

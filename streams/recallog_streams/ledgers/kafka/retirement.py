@@ -1,4 +1,4 @@
-"""Retires a topic: its brokers refuse further events, whoever appends them, and its last records name the new topic.
+"""Retires a topic: its brokers refuse the events of all producers, and its last records name the new topic.
 
 1. `max.message.bytes` becomes so small that markers fit and events do not.
 2. The leader of a partition applies this a moment later. A marker of the size of an event is appended until the leader
