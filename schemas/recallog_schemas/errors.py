@@ -30,7 +30,8 @@ RecallogError
 │   ├── StorageForeign          another program created the file
 │   ├── StorageTooNew           a newer version of Recallog wrote it
 │   ├── StorageReplaced         the file of an open ledger was deleted or replaced
-│   └── LedgerMismatch          the views belong to another ledger
+│   ├── LedgerMismatch          the views belong to another ledger
+│   └── LedgerMoved             the events are in another ledger now
 ├── IndexUnavailable            the semantic index cannot be queried or written now
 │   ├── IndexLost               the engine no longer has the collection
 │   ├── IndexDamaged            the engine's files are damaged
@@ -280,6 +281,17 @@ class LedgerMismatch(StorageError):
     def __init__(self, message: str, *, position: str = "") -> None:
         super().__init__(message)
         self.position = position
+
+
+class LedgerMoved(StorageError):
+    """The events of the ledger were moved to another one, and it takes no more events. Nothing was written.
+
+    `ledger` is the name of the other ledger: its topic.
+    """
+
+    def __init__(self, message: str, *, ledger: str) -> None:
+        super().__init__(message)
+        self.ledger = ledger
 
 
 class IndexUnavailable(RecallogError):

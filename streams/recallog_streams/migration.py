@@ -3,11 +3,13 @@
 The views are not copied. They are computed from the copy.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from recallog_schemas import Event, Position, codec, limits, sealing
-from recallog_schemas.errors import IdConflict, InvalidEvent
+from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidEvent, LedgerMismatch
 from recallog_schemas.sealing import Unit
 from recallog_schemas.views import CopyReport, LeftOut
 from recallog_streams.ledgers.ledger import Batch, Ledger
@@ -16,6 +18,18 @@ from recallog_streams.progress import Progress
 from recallog_streams.sealing import made_from
 
 _EVENTS_PER_CALL = 1_000
+_FEW_RECORDS = 10_000
+"""A copy has caught up when so many records, which take about a second, have arrived while it copied the last ones."""
+_POLL_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class _Present:
+    """The events of one space that the target has."""
+
+    events: int = 0
+    last: str = ""
+    """The id of the last one."""
 
 
 class _Found(NamedTuple):
@@ -38,33 +52,154 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     without unique ids (Kafka), where the views count each once.
     """
     await source.open()  # `partition_of` needs it
-    ends = await source.ends()
-    copied = refused = 0
-    problems: list[LeftOut] = []
-    units: dict[str, Unit] = {}
+    copier = _Copier(source, target, progress)
+    await copier.copy_until(await source.ends())
+    return copier.report()
 
-    def refuse(position: Position, why: str) -> None:
-        nonlocal refused
-        refused += 1
-        if len(problems) < limits.STATUS_ITEMS:
-            problems.append(LeftOut(position=position, why=why))
 
-    done = 0
-    for partition, end in enumerate(ends):
-        async for batch in source.read(partition, 0, end):
-            events = _events_of(source, batch, units, refuse)
-            for first in range(0, len(events), _EVENTS_PER_CALL):
-                copied += await _append(target, events[first : first + _EVENTS_PER_CALL], refuse)
-            if progress is not None:
-                progress(done + batch.next, sum(ends))
-        done += end
-    return CopyReport(records=sum(ends), copied=copied, left_out=refused, problems=tuple(problems))
+async def follow(
+    source: Ledger, target: Ledger, *, switch: bool = False, progress: Progress | None = None
+) -> AsyncGenerator[CopyReport]:
+    """As `copy`, while producers append to `source`. Yields a report when the target has caught up, and continues.
+
+    It continues an earlier run: it reads what the target has, and appends the events that are missing. With `switch`,
+    once the target has caught up, the source is retired, its last events are copied, and it names the target to its
+    producers. The last report then says so.
+
+    Raises `LedgerMismatch` if `target` has events that the source does not have, or if another program writes to it,
+    and `InvalidArgument` if the source cannot be retired.
+    """
+    await source.open()
+    if await source.manifest() == await target.manifest():
+        raise InvalidArgument("the source and the target are the same ledger", path="target")
+    if switch:
+        source.check_successor(target)
+    copier = _Copier(source, target, progress)
+    await copier.skip_present()
+    while await copier.copy_until(await source.ends()) > _FEW_RECORDS:
+        pass
+    await copier.check_target()
+    yield copier.report()
+    while not switch:
+        await asyncio.sleep(_POLL_SECONDS)
+        await copier.copy_until(await source.ends())
+    await copier.copy_until(await source.retire())
+    await copier.check_target()
+    await source.name_successor(target)
+    yield copier.report(switched=True)
+
+
+class _Copier:
+    """Copies a ledger in steps, each up to other ends."""
+
+    def __init__(self, source: Ledger, target: Ledger, progress: Progress | None) -> None:
+        self._source, self._target, self._progress = source, target, progress
+        self._next: list[int] = []
+        """By partition of the source: the offset from which the next step reads."""
+        self._units: dict[str, Unit] = {}
+        """By id of the source's keys."""
+        self._records = self._copied = self._refused = 0
+        self._problems: list[LeftOut] = []
+        self._present: dict[str, _Present] = {}
+        """By space: the events of the target that the source has not shown yet."""
+        self._written: int | None = None
+        """Records in the target, if only this process writes to it; None for a target with unique ids."""
+
+    def report(self, *, switched: bool = False) -> CopyReport:
+        problems = tuple(self._problems)
+        copied, left_out = self._copied, self._refused
+        return CopyReport(records=self._records, copied=copied, left_out=left_out, problems=problems, switched=switched)
+
+    async def skip_present(self) -> None:
+        """Skip the events that the target has: the first ones of each space, since a copy keeps their order.
+
+        A target with unique ids skips them itself.
+        """
+        if self._target.unique_ids:
+            return
+        ends = await self._target.ends()
+        self._written = sum(ends)
+        for partition, end in enumerate(ends):
+            async for batch in self._target.read(partition, 0, end):
+                for each in _events_of(self._target, batch, {}, lambda *_: None):
+                    present = self._present.setdefault(each.event.space, _Present())
+                    present.events, present.last = present.events + 1, each.event.id
+
+    async def check_target(self) -> None:
+        """Raise `LedgerMismatch` if the target has events that the source does not have."""
+        for space, present in self._present.items():
+            raise self._make_mismatch(f"it has {present.events:,} events of space {space!r} that the source lacks")
+        if self._written not in (None, sum(await self._target.ends())):
+            raise self._make_mismatch("another program has written to it meanwhile")
+
+    async def copy_until(self, ends: Sequence[int]) -> int:
+        """Copy the records below `ends`, and return how many offsets they are."""
+        self._next = self._next or [0] * len(ends)
+        passed = sum(ends) - sum(self._next)
+        for partition, end in enumerate(ends):
+            async for batch in self._source.read(partition, self._next[partition], end):
+                self._records += len(batch.records)
+                events = self._without_present(_events_of(self._source, batch, self._units, self._refuse))
+                for first in range(0, len(events), _EVENTS_PER_CALL):
+                    self._copied += await self._append(events[first : first + _EVENTS_PER_CALL])
+                self._next[partition] = batch.next
+                if self._progress is not None:
+                    self._progress(sum(self._next), sum(ends))
+        return passed
+
+    def _without_present(self, events: list[_Found]) -> list[_Found]:
+        if not self._present:
+            return events
+        missing = []
+        for each in events:
+            present = self._present.get(each.event.space)
+            if present is None:
+                missing.append(each)
+                continue
+            self._copied += 1
+            present.events -= 1
+            if not present.events:
+                if present.last != each.event.id:
+                    raise self._make_mismatch(f"its events of space {each.event.space!r} are not the first ones")
+                del self._present[each.event.space]
+        return missing
+
+    def _refuse(self, position: Position, why: str) -> None:
+        self._refused += 1
+        if len(self._problems) < limits.STATUS_ITEMS:
+            self._problems.append(LeftOut(position=position, why=why))
+
+    async def _append(self, events: Sequence[_Found]) -> int:
+        """Append the events. Returns how many of them are in the target now."""
+        target = self._target
+        derived = [each for each in events if each.sources and target.sealing.seals]
+        units = [*{unit for each in derived for unit in each.sources}]
+        ids = dict(zip(units, await target.sealing.keys.keys_of(units) if units else (), strict=True))
+        keys = {(each.event.space, each.event.id): {ids[unit].id for unit in each.sources} for each in derived}
+        try:
+            with made_from(keys):
+                await target.append([each.event for each in events], [each.appended for each in events])
+        except IdConflict as error:
+            if len(events) == 1:
+                self._refuse(events[0].position, str(error))
+                return 0
+            half = len(events) // 2
+            return await self._append(events[:half]) + await self._append(events[half:])
+        if self._written is not None:
+            self._written += len(events)
+        return len(events)
+
+    def _make_mismatch(self, why: str) -> LedgerMismatch:
+        return LedgerMismatch(
+            f"{self._target.location} is not a copy of {self._source.location}, or is no longer only that: {why}. Copy "
+            "to a new topic, and let nothing else write to it before the switch"
+        )
 
 
 def _events_of(
-    source: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
+    ledger: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
 ) -> list[_Found]:
-    """The events of a batch that are in the right place. `units` receives the units of the source's keys."""
+    """The events of a batch that are in the right place. `units` receives the units of the ledger's keys."""
     events = []
     for number, (offset, data) in enumerate(batch.records):
         position = Position(batch.partition, offset)
@@ -75,7 +210,7 @@ def _events_of(
             continue
         wrong = None
         if batch.keys is not None:
-            expected = source.partition_of(event.space)
+            expected = ledger.partition_of(event.space)
             wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
         if wrong is None:
             sources = _sources(event, batch.stored[number][1], units)
@@ -93,21 +228,3 @@ def _sources(event: Event, stored: bytes, units: dict[str, Unit]) -> Collection[
     for id_, unit in zip(ids, own, strict=False):
         units.setdefault(id_, unit)
     return {units[id_] for id_ in ids if id_ in units}.difference(own)
-
-
-async def _append(target: Ledger, events: Sequence[_Found], refuse: Callable[[Position, str], None]) -> int:
-    """Append the events. Returns how many of them are in `target` now."""
-    derived = [each for each in events if each.sources and target.sealing.seals]
-    units = [*{unit for each in derived for unit in each.sources}]
-    ids = dict(zip(units, await target.sealing.keys.keys_of(units) if units else (), strict=True))
-    keys = {(each.event.space, each.event.id): {ids[unit].id for unit in each.sources} for each in derived}
-    try:
-        with made_from(keys):
-            await target.append([each.event for each in events], [each.appended for each in events])
-    except IdConflict as error:
-        if len(events) == 1:
-            refuse(events[0].position, str(error))
-            return 0
-        half = len(events) // 2
-        return await _append(target, events[:half], refuse) + await _append(target, events[half:], refuse)
-    return len(events)

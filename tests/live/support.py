@@ -149,6 +149,7 @@ class Cluster:
         redis_url: str,
         folder: Path,
         *,
+        partitions: int = PARTITIONS,
         options: str = "",
         python: Path | str = sys.executable,
     ) -> None:
@@ -156,9 +157,10 @@ class Cluster:
         """The interpreter of its workers."""
         self.bootstrap = bootstrap
         self.topic = topic
+        self.partitions = partitions
         self.redis_url = redis_url
         self.folder = folder
-        ledger = f"kafka://{bootstrap}/{topic}?partitions={PARTITIONS}&replication=1{options}"
+        ledger = f"kafka://{bootstrap}/{topic}?partitions={partitions}&replication=1{options}"
         self.settings = Settings(
             ledger=ledger, views=redis_url, after_wait_seconds=SECONDS, deadline_seconds=DEADLINE_SECONDS
         )
@@ -172,7 +174,7 @@ class Cluster:
     def live_worker(self) -> Worker:
         """A worker that has all partitions, all of them live."""
         worker = self.worker()
-        worker.wait_until_live()
+        worker.wait_until_live(self.partitions)
         return worker
 
     def ask(self, question: Callable[[Memory], Awaitable[Result]], **changed: Any) -> Result:

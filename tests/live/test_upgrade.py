@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from live.conftest import NewRedis
+from live.servers import recallog
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from live.support_upgraded import newer_code
 from recallog import Event, Memory, Position
@@ -156,6 +157,42 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
         with newer_code():
             cluster.assert_views_are_the_fold(producer.turn * len(SPACES))
         assert old.terminate() == 0
+
+
+def test_new_workers_that_are_killed_leave_the_old_views_and_others_continue_their_build(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        old = cluster.live_worker()
+        cluster.publish([event(space=space, turn=turn) for turn in range(HISTORY) for space in SPACES])
+        present = Reader(cluster, 1)
+        with running(present):
+            killed = cluster.worker(["-m", "live.support_upgraded"])
+            killed.wait_until(lambda health: "building" in str(health["partitions"]), "it builds its views")
+            killed.kill()
+            answers = present.answers
+            wait_until(lambda: present.answers > answers or present.refusals, "readers go on")
+        cluster.worker(["-m", "live.support_upgraded"]).wait_until_live(seconds=2 * SECONDS)
+        assert present.wrong == []
+        wait_until(lambda: old.partitions("idle") == set(range(PARTITIONS)), "the old worker has nothing to do")
+        with newer_code():
+            cluster.assert_views_are_the_fold(HISTORY * len(SPACES))
+
+
+def test_the_former_version_is_put_back_by_dropping_the_views_of_the_newer(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        old = cluster.live_worker()
+        cluster.publish([event(space=space) for space in SPACES])
+        newer = cluster.worker(["-m", "live.support_upgraded"])
+        newer.wait_until_live()
+        assert newer.terminate() == 0
+        assert isinstance(cluster.refusal(lambda memory: memory.spaces()), ViewsTooNew)
+        done = recallog(cluster, "rebuild", "--drop")
+        assert done.code == 0, done.err
+        old.wait_until_live()
+        cluster.assert_views_are_the_fold(len(SPACES))
 
 
 @pytest.mark.models("long_term")

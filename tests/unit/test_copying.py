@@ -1,14 +1,25 @@
-"""What a copy of a ledger leaves out: dead letters stay dead."""
+"""What a copy of a ledger leaves out, dead letters, and how it continues while producers append to the source."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 import msgspec
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recallog_schemas import codec
-from recallog_streams.ledgers.ledger import Batch
+from recallog_schemas.errors import InvalidArgument, LedgerMismatch
+from recallog_schemas.views import CopyReport
+from recallog_streams.ledgers.kafka import markers
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger
+from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
+from recallog_streams.ledgers.ledger import Batch, Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.migration import copy
+from recallog_streams.migration import copy, follow
 from support.events import event, run
 
 
@@ -51,3 +62,117 @@ def test_a_record_in_its_place_is_copied() -> None:
     source.append_bytes(codec.encode(event(space="village")), "village")
     assert run(copy(source, target)).ok
     assert target.values() == source.values()
+
+
+async def first_report(source: Ledger, target: Ledger) -> CopyReport:
+    async with aclosing(follow(source, target)) as reports:
+        return await anext(reports)
+
+
+def fill(ledger: Ledger, ids: Sequence[tuple[str, int]]) -> None:
+    for space, number in ids:
+        run(ledger.append([event(space=space, id=f"{space}-{number}", payload={"text": "Bread!"})]))
+
+
+_EVENTS = st.lists(st.tuples(st.sampled_from(["village", "town", "port"]), st.integers(0, 5)), max_size=30)
+
+
+@given(events=_EVENTS, copied=st.integers(0, 30), unique=st.booleans())
+def test_a_copy_continues_where_an_earlier_one_was_interrupted(
+    events: list[tuple[str, int]], copied: int, unique: bool
+) -> None:
+    """Also if producers have repeated events: each record of the source is in the target once."""
+    source, target = MemoryLedger(unique_ids=unique), MemoryLedger(unique_ids=False)
+    fill(source, events[:copied])
+    run(copy(source, target))
+    fill(source, events[copied:])
+    report = run(first_report(source, target))
+    assert target.values() == source.values()
+    assert (report.records, report.copied, report.switched) == (len(source.values()), len(source.values()), False)
+
+
+@given(events=_EVENTS, others=st.lists(st.sampled_from(["village", "port", "sea"]), min_size=1, max_size=3))
+def test_a_target_with_events_of_others_is_refused(events: list[tuple[str, int]], others: list[str]) -> None:
+    source, target = MemoryLedger(unique_ids=False), MemoryLedger(unique_ids=False)
+    fill(source, events)
+    run(copy(source, target))
+    fill(target, [(space, 9) for space in others])
+    with pytest.raises(LedgerMismatch, match="that the source lacks"):
+        run(first_report(source, target))
+
+
+def test_a_target_that_another_program_writes_to_meanwhile_is_refused() -> None:
+    target = MemoryLedger(unique_ids=False)
+
+    class Slow(MemoryLedger):
+        async def ends(self) -> list[int]:
+            await target.append([event()])
+            return await super().ends()
+
+    source = Slow()
+    run(source.append([event()]))
+    with pytest.raises(LedgerMismatch, match="another program has written to it meanwhile"):
+        run(first_report(source, target))
+
+
+def test_events_that_are_appended_while_a_copy_follows_are_copied() -> None:
+    async def scenario() -> None:
+        source, target = MemoryLedger(), MemoryLedger()
+        await source.append([event()])
+        async with aclosing(follow(source, target)) as reports:
+            await anext(reports)
+            following = asyncio.ensure_future(anext(reports))
+            await source.append([event(), event()])
+            while target.values() != source.values():
+                await asyncio.sleep(0)
+            following.cancel()
+            await asyncio.wait([following])
+
+    run(scenario())
+
+
+def test_a_ledger_is_not_followed_into_itself() -> None:
+    ledger = MemoryLedger()
+    with pytest.raises(InvalidArgument, match="the same ledger"):
+        run(first_report(ledger, ledger))
+
+
+def test_only_a_topic_is_retired() -> None:
+    async def scenario() -> None:
+        source, target = MemoryLedger(), MemoryLedger()
+        async with aclosing(follow(source, target, switch=True)) as reports:
+            await anext(reports)
+
+    with pytest.raises(InvalidArgument, match="only a topic can refuse the events of producers"):
+        run(scenario())
+
+
+def test_a_topic_is_not_retired_in_favour_of_one_that_it_cannot_name() -> None:
+    source, target = (KafkaLedger(KafkaAddress.parse(f"kafka://host/{name}")) for name in ("old", "n" * 51))
+    with pytest.raises(InvalidArgument, match="at most 50 characters"):
+        source.check_successor(target)
+
+
+@pytest.mark.parametrize("name", ["t", "t" * markers.TOPIC_CHARS_MAX])
+def test_a_retired_topic_takes_markers_and_no_event(name: str) -> None:
+    smallest = event(id="a", space="a", agent="a", kind="a.b", payload={}, turn=0)
+    value = codec.encode(smallest).replace(b',"turn":0', b"").replace(b',"schema_version":1', b"")
+    value = value.replace(b',"payload":{}', b"")
+    assert codec.decode(value).id == "a"
+    assert size_of_batch(None, markers.marker(name)) <= RETIRED_BYTES < size_of_batch(b"a", value)
+    assert size_of_batch(None, markers.marker(" " * RETIRED_BYTES)) > RETIRED_BYTES
+    assert markers.topic_of(markers.marker(name)) == name
+
+
+def size_of_batch(key: bytes | None, value: bytes) -> int:
+    batch = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 4096)
+    batch.append(0, 1_700_000_000_000, key, value, [])
+    return len(batch.build())
+
+
+def test_a_target_whose_events_differ_from_those_of_the_source_is_refused() -> None:
+    source, target = MemoryLedger(), MemoryLedger(unique_ids=False)
+    fill(source, [("village", 0), ("village", 1)])
+    fill(target, [("village", 0), ("village", 9)])
+    with pytest.raises(LedgerMismatch, match="its events of space 'village' are not the first ones"):
+        run(first_report(source, target))

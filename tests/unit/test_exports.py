@@ -30,7 +30,8 @@ pytestmark = pytest.mark.models("all")
 ERRORS = [
     "AccessDenied", "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "Forbidden",
     "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument",
-    "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch", "LockTimeout", "ModelFailed",
+    "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch", "LedgerMoved", "LockTimeout",
+    "ModelFailed",
     "ModelMisconfigured", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "RateLimited",
     "Rebuilding", "RecallogError", "Refused", "SettingsError", "SourcesErased", "StorageCorrupt", "StorageError",
     "StorageForeign", "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew",

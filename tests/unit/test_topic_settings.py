@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.topic_settings import Effect, faults_of
+from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES, Effect, faults_of
 
 KEPT = {
     "cleanup.policy": "delete",
@@ -35,6 +35,14 @@ def test_a_topic_that_keeps_everything_has_no_fault(
     settings: Mapping[str, str | None], copies: int, options: str
 ) -> None:
     assert found(settings, copies, options) == []
+
+
+def test_a_retired_topic_is_whole_and_its_fault_is_a_warning() -> None:
+    address = KafkaAddress.parse("kafka://broker/events")
+    (fault,) = faults_of(address, KEPT | {"max.message.bytes": str(RETIRED_BYTES)}, 3, {0: 0, 1: 0}, 2)
+    assert fault.effect is Effect.RETIRED
+    assert not fault.describe().severe
+    assert "its events are moved to another topic" in str(fault.describe())
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ class LocalKafka(LocalServer):
 
     name: ClassVar[str] = "Kafka"
     port_names: ClassVar[tuple[str, ...]] = ("server", "controller")
+    _controllers: ClassVar[str] = "--standalone"
+    """The option of Kafka's storage tool that says who the controllers are."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class LocalKafka(LocalServer):
         *,
         settings: dict[str, str] | None = None,
         short_lived: bool = False,
+        heap_mb: int = HEAP_MB,
         preferred_port: int | None = None,
         dies_with_starter: bool = True,
     ) -> None:
@@ -77,11 +80,13 @@ class LocalKafka(LocalServer):
             folder: the folder of its data and its log.
             settings: broker settings that override `SETTINGS`, e.g. {"log.retention.ms": "1000"}.
             short_lived: use less CPU time to start and have a lower throughput, for tests.
+            heap_mb: the most memory of its heap.
             preferred_port: see `LocalServer`.
             dies_with_starter: see `LocalServer`.
         """
         super().__init__(folder, preferred_port=preferred_port, dies_with_starter=dies_with_starter)
         self._settings = {**SETTINGS, **(FEW_THREADS if short_lived else {}), **(settings or {})}
+        self._heap_mb = heap_mb
         self._java_options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if short_lived else ()
 
     @property
@@ -90,7 +95,13 @@ class LocalKafka(LocalServer):
         return self.address
 
     def _command(self) -> list[str]:
-        program = [str(java()), "-Xms128m", f"-Xmx{HEAP_MB}m", "-XX:ActiveProcessorCount=2", "-Djava.awt.headless=true"]
+        program = [
+            str(java()),
+            "-Xms128m",
+            f"-Xmx{self._heap_mb}m",
+            "-XX:ActiveProcessorCount=2",
+            "-Djava.awt.headless=true",
+        ]
         program += self._java_options
         program += [f"-Dlog4j2.configurationFile={_LOG4J}", "-cp", f"{kafka_jars()}/*"]
         properties = self.folder / "server.properties"
@@ -108,6 +119,10 @@ class LocalKafka(LocalServer):
             "log.dirs": str(self.data),
         }
 
+    def _new_cluster_id(self) -> str:
+        """The id of the cluster, for a new folder."""
+        return base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+
     def _format_once(self, program: list[str], properties: Path) -> None:
         """Format the folder once. The file with the id is written last, so that an interrupted format is repeated."""
         formatted = self.folder / "cluster-id"
@@ -115,10 +130,10 @@ class LocalKafka(LocalServer):
             return
         shutil.rmtree(self.data)
         self.data.mkdir()
-        cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        cluster_id = self._new_cluster_id()
         # With "=": one id in 64 begins with "-", which is not an option.
         program = [*program[:1], "-XX:TieredStopAtLevel=1", *program[1:]]  # it runs for one second only
-        command = [*program, "kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster_id}"]
+        command = [*program, "kafka.tools.StorageTool", "format", self._controllers, f"--cluster-id={cluster_id}"]
         done = subprocess.run(
             [*command, "-c", str(properties)],
             stdin=subprocess.DEVNULL,

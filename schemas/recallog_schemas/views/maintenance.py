@@ -97,6 +97,8 @@ class CopyReport(View):
     """Records that were not copied."""
     problems: tuple[LeftOut, ...]
     """The first 100 of them."""
+    switched: bool = False
+    """Whether the source refuses further events, and names the target to producers."""
 
     @property
     def ok(self) -> bool:
@@ -104,5 +106,10 @@ class CopyReport(View):
 
     def format(self) -> str:
         """The problems, one per line, then the numbers of records."""
+        return "\n".join((*(problem.format() for problem in self.problems), self.summary))
+
+    @property
+    def summary(self) -> str:
+        """The numbers of records in one line."""
         copied = f"copied {self.copied:,} of {count_noun(self.records, 'record')}"
-        return "\n".join((*(problem.format() for problem in self.problems), copied))
+        return f"{copied}; the source refuses events and names the target" if self.switched else copied

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits, repeats
-from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
+from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidEvent, RecallogError
 from recallog_streams.sealing import UNSEALED, Opener, Sealing
 
 if TYPE_CHECKING:
@@ -318,6 +318,25 @@ class Ledger(ABC):
     def trigger_queue(self) -> "TriggerQueue | None":
         """The queue of triggers beside this ledger; None: one worker at a time looks for what is due, under a lock."""
         return None
+
+    def check_successor(self, target: "Ledger") -> None:
+        """Raise `InvalidArgument` if this ledger cannot be retired in favour of `target`."""
+        raise InvalidArgument(
+            "only a topic can refuse the events of producers, in favour of a topic whose name has at most 50 "
+            "characters. Otherwise stop all programs that write to the source, and copy without --switch",
+            path="--switch",
+        )
+
+    async def retire(self) -> list[int]:
+        """Refuse all further events, of any producer. Returns the ends, after which no event can be.
+
+        Can be called again. `check_successor` says whether it is possible.
+        """
+        raise NotImplementedError
+
+    async def name_successor(self, target: "Ledger") -> None:
+        """Name the ledger that has all events of this retired one: `append` raises `LedgerMoved` with its name."""
+        raise NotImplementedError
 
     @abstractmethod
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

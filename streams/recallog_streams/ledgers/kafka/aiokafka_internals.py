@@ -11,7 +11,7 @@
   cluster is unreachable: `stop` waits without a limit for the batches of a broker that does not answer.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
-FetchRequest/Response 13 and DescribeLogDirsRequest/Response 2).
+FetchRequest/Response 13, DescribeLogDirsRequest/Response 2 and IncrementalAlterConfigsRequest/Response 1).
 """
 
 import asyncio
@@ -52,6 +52,7 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 _READ_COMMITTED: Final = 1
 _TOPIC_RESOURCE: Final = 2
+_SET: Final = 0
 _UNKNOWN_TOPIC_IDS: Final = (100, 103)
 _NO_EPOCH: Final = -1
 _END_SECONDS: Final = 1.0
@@ -136,6 +137,14 @@ class KafkaClient:
         if (error := kafka.for_code(code)) is not kafka.NoError:
             raise error(f"reading the settings of {topic}: {message}")
         return {name: value for name, value, *_ in entries}
+
+    async def change_setting(self, topic: str, name: str, value: str) -> None:
+        """Set one setting of a topic. The leaders of its partitions apply it a moment later."""
+        changes: Any = [(_TOPIC_RESOURCE, topic, [(name, _SET, value, {})], {})]
+        response = await self._send(self._client.get_random_node(), _AlterConfigsRequest1(changes, False, {}))
+        ((code, message, *_),) = response.resources
+        if (error := kafka.for_code(code)) is not kafka.NoError:
+            raise error(f"setting {name}={value} on {topic}: {message}")
 
     async def offsets(self, topic: str, partitions: Sequence[int], moment: int) -> list[int]:
         """The offset of each partition at `moment` (`EARLIEST` or `LATEST`): one request to each leader."""
@@ -441,6 +450,30 @@ class _LogDirsRequest2(RequestStruct):
     API_VERSION = 2
     RESPONSE_TYPE = _LogDirsResponse2
     SCHEMA = _schema(topics=_each(topic=CompactString(), partitions=CompactArray(Int32)))
+
+
+class _AlterConfigsResponse1(Response):
+    API_KEY = 44
+    API_VERSION = 1
+    SCHEMA: ClassVar[Schema] = _schema(
+        throttle_time_ms=Int32,
+        resources=_each(error_code=Int16, message=CompactString(), resource_type=Int8, resource_name=CompactString()),
+    )
+
+
+class _AlterConfigsRequest1(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 44
+    API_VERSION = 1
+    RESPONSE_TYPE = _AlterConfigsResponse1
+    SCHEMA = _schema(
+        resources=_each(
+            resource_type=Int8,
+            resource_name=CompactString(),
+            settings=_each(name=CompactString(), operation=Int8, value=CompactString()),
+        ),
+        validate_only=Boolean,
+    )
 
 
 class _InOneVersion(Request[RequestStruct]):

@@ -27,6 +27,7 @@ from aiokafka.errors import (
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.concurrency import cancel_all
+from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition, KafkaClient
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
@@ -202,7 +203,12 @@ class ConsumerGroupSource(RecordSource):
         if fetched is None:
             return None
         start, self._next[partition] = self._next[partition], fetched.next
-        records = [each for batch in fetched.batches for each in batch.records() if each.offset >= start]
+        records = [
+            each
+            for batch in fetched.batches
+            for each in batch.records()
+            if each.offset >= start and not (each.key is None and markers.is_marker(each.value))
+        ]
         return Batch(
             partition,
             start,

@@ -10,13 +10,23 @@ import msgspec
 
 from recallog_projections.plugins import AdapterSettings
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, SettingsError, StorageUnavailable
+from recallog_schemas.errors import (
+    InvalidEvent,
+    InvariantViolation,
+    LedgerMismatch,
+    LedgerMoved,
+    SettingsError,
+    StorageError,
+    StorageUnavailable,
+)
+from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.reading import Reader
+from recallog_streams.ledgers.kafka.retirement import Retirement
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
@@ -59,6 +69,7 @@ class KafkaLedger(Ledger):
         self._topics = Topics(self._connection, create)
         self._reader = Reader(self._connection, self._topics, batch_records)
         self._writer = Writer(self._connection)
+        self._retirement = Retirement(self._connection, self._reader)
         self._tracing = tracing
         self._ends: dict[int, int] = {}
         """By partition: the end after the last event that was acknowledged here."""
@@ -98,6 +109,7 @@ class KafkaLedger(Ledger):
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
         topic = await self._same_until(give_up)
         await self._topics.check_keeps_events()
+        await self._check_not_retired()
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
@@ -108,9 +120,39 @@ class KafkaLedger(Ledger):
             await guard.check(partitions, topic.id)
         ends = {partition: self._ends.get(partition, 0) for partition in partitions}
         batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES
-        positions = await self._writer.append(messages, batch_bytes, give_up)
+        try:
+            positions = await self._writer.append(messages, batch_bytes, give_up)
+        except StorageError as error:
+            if not isinstance(error, StorageUnavailable):  # a broker has refused: perhaps the topic was just retired
+                await self._check_not_retired(known=False)
+            raise
         await self._check_after(positions, ends)
         return positions
+
+    async def _check_not_retired(self, *, known: bool = True) -> None:
+        if not await self._topics.is_retired(known=known):
+            return
+        if topic := await self._retirement.successor():
+            raise LedgerMoved(
+                f"nothing was written: the events of {self.address} were moved to the topic {topic}. Set "
+                "RECALLOG_LEDGER to that topic, and send them there with the same ids",
+                ledger=topic,
+            )
+        raise StorageUnavailable(
+            f"nothing was written: the last events of {self.address} are being moved to another topic. Try again"
+        )
+
+    def check_successor(self, target: Ledger) -> None:
+        if not isinstance(target, KafkaLedger) or len(target.address.topic) > markers.TOPIC_CHARS_MAX:
+            super().check_successor(target)
+
+    async def retire(self) -> list[int]:
+        """As in `Ledger.retire`. The user needs AlterConfigs on the topic, and Write."""
+        return await self._retirement.retire(await self.partitions())
+
+    async def name_successor(self, target: Ledger) -> None:
+        _, _, topic = target.location.rpartition("/")
+        await self._retirement.name_successor(topic, await self.partitions())
 
     async def _check_after(self, positions: Sequence[Position], ends: Mapping[int, int]) -> None:
         """Refuse to acknowledge events that were written before the `ends` that the partitions had before the call.

@@ -15,6 +15,7 @@ from aiokafka import errors as kafka
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, OutOfRange
 from recallog_streams.concurrency import cancel_all
+from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.aiokafka_internals import (
     EARLIEST,
     LATEST,
@@ -42,7 +43,7 @@ class Fetched(NamedTuple):
     batches: Sequence[FetchedBatch]
     """Kafka's batches of committed records."""
     next: int
-    """The offset after them, and after markers and aborted transactions."""
+    """The offset after them, and after control records and aborted transactions."""
 
 
 class Reader:
@@ -85,6 +86,8 @@ class Reader:
                             break
                         if key is not None and record.key != key:
                             continue
+                        if record.key is None and markers.is_marker(record.value):
+                            continue
                         value = record.value or b""
                         if records and (room_bytes < len(value) or len(records) == self._batch_records):
                             yield Batch(partition, first, offset, records, keys, appended=appended)
@@ -102,6 +105,12 @@ class Reader:
         finally:
             if in_flight is not None:
                 await cancel_all(in_flight)
+
+    async def value_at(self, partition: int, offset: int) -> bytes:
+        """The value of one record, which may be a marker; empty if there is none."""
+        fetched = await self._fetch(partition, offset, offset + 1)
+        found = (record for batch in fetched.batches for record in batch.records() if record.offset == offset)
+        return next((record.value or b"" for record in found), b"")
 
     async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +15,7 @@ from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, KafkaClient
 from recallog_streams.ledgers.kafka.connection import KafkaConnection
-from recallog_streams.ledgers.kafka.topic_settings import MESSAGE_BYTES, Effect, TopicFault, faults_of
+from recallog_streams.ledgers.kafka.topic_settings import MESSAGE_BYTES, RETIRED_BYTES, Effect, TopicFault, faults_of
 
 CHECK_SECONDS: Final = 1.0
 """How long a topic that was recreated, or was given more partitions, can go unnoticed."""
@@ -104,6 +104,13 @@ class Topics:
                     await self._connection.ask("reading the topic's settings", self._read_faults)
         return self._faults
 
+    async def is_retired(self, *, known: bool = True) -> bool:
+        """Whether the topic takes no more events. With `known`, as of when its settings were last read."""
+        if not known:
+            self._faults_again_at = 0.0
+            await self.faults()
+        return self.message_bytes == RETIRED_BYTES
+
     async def check_keeps_events(self) -> None:
         """Raise `StorageForeign` if the topic would lose what is written to it now."""
         if time.monotonic() >= self._faults_again_at:
@@ -122,9 +129,13 @@ class Topics:
         led = [partition for partition, leader in enumerate(described.leaders[: opened.partitions]) if leader >= 0]
         starts = dict(zip(led, await client.offsets(name, led, EARLIEST), strict=True))
         self._faults = faults_of(self._address, settings, min(described.copies, default=0), starts, opened.partitions)
+        self._take_size(settings)
         self._starts_are_known = True
-        is_faulty = any(fault.effect is not Effect.SINGLE for fault in self._faults)
+        is_faulty = any(fault.effect not in (Effect.SINGLE, Effect.RETIRED) for fault in self._faults)
         self._read_again_after(FAULTY_SECONDS if is_faulty else SETTINGS_SECONDS)
+
+    def _take_size(self, settings: Mapping[str, str | None]) -> None:
+        self.message_bytes = int(settings.get("max.message.bytes") or MESSAGE_BYTES)
 
     def _read_again_after(self, seconds: float) -> None:
         self._faults_again_at = time.monotonic() + seconds
@@ -195,7 +206,7 @@ class Topics:
                 f"would continue in other partitions. Set partitions={topic.partitions}, or name another topic"
             )
         settings, described = await client.settings(self._address.topic), await client.describe(self._address.topic)
-        self.message_bytes = int(settings.get("max.message.bytes") or MESSAGE_BYTES)
+        self._take_size(settings)
         for fault in faults_of(self._address, settings, min(described.copies, default=0), {}, 0):
             if fault.effect in (Effect.LOSES, Effect.REFUSES):
                 raise self._make_foreign(fault, "", ", or name another topic")

@@ -10,6 +10,9 @@ from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.ledger import StorageFault
 
 RECORD_OVERHEAD_BYTES: Final = 16 * 1024  # key, headers and the batch around an event of the largest size
+RETIRED_BYTES: Final = 128
+"""`max.message.bytes` of a topic that is retired. The smallest event takes 150 bytes in a batch of its own. A marker of
+`retirement` takes less, and so does Kafka's marker at the end of a transaction."""
 MESSAGE_BYTES: Final = 1024 * 1024 + 12  # Kafka's own default, whatever this cluster's is
 
 
@@ -18,12 +21,14 @@ class Effect(Enum):
     refuses: events cannot be written. Such a topic is not opened.
     weakens: acknowledged events are protected less than the address requires, or old ones are gone.
     single: the topic has fewer copies than the address requires, which only more brokers can change.
+    retired: its events are copied to another topic. It can be read, and brokers refuse further events.
     """
 
     LOSES = "loses"
     REFUSES = "refuses"
     WEAKENS = "weakens"
     SINGLE = "single"
+    RETIRED = "retired"
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class TopicFault:
 
     def describe(self) -> StorageFault:
         """The fault as the ledger reports it."""
-        return StorageFault(f"the topic {self.what}: {self.consequence}", self.remedy, self.effect is not Effect.SINGLE)
+        severe = self.effect not in (Effect.SINGLE, Effect.RETIRED)
+        return StorageFault(f"the topic {self.what}: {self.consequence}", self.remedy, severe)
 
 
 def faults_of(
@@ -81,7 +87,15 @@ def faults_of(
                 f"Add replicas with kafka-reassign-partitions.sh, or write replication={copies} in the address",
             )
         )
+    if is_retired(settings):
+        remedy = "When `recallog copy --switch` has ended, set RECALLOG_LEDGER to the new topic"
+        found.append(TopicFault(Effect.RETIRED, "is retired", "its events are moved to another topic", remedy))
     return found
+
+
+def is_retired(settings: Mapping[str, str | None]) -> bool:
+    """Whether the topic takes no more events, since they are moved to another one."""
+    return _number(settings, "max.message.bytes", MESSAGE_BYTES) == RETIRED_BYTES
 
 
 def _losing(address: KafkaAddress, settings: Mapping[str, str | None]) -> list[TopicFault]:
@@ -104,7 +118,7 @@ def _losing(address: KafkaAddress, settings: Mapping[str, str | None]) -> list[T
 def _refusing(address: KafkaAddress, settings: Mapping[str, str | None], copies: int) -> list[TopicFault]:
     found = []
     needed = limits.RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES
-    if _number(settings, "max.message.bytes", needed) < needed:
+    if not is_retired(settings) and _number(settings, "max.message.bytes", needed) < needed:
         found.append(("max.message.bytes", MESSAGE_BYTES, "large events would be refused"))
     if _number(settings, "min.insync.replicas", 1) > copies:
         consequence = f"nothing can be written, since each partition has {copies} replica{'' if copies == 1 else 's'}"

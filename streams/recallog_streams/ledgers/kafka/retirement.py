@@ -1,0 +1,76 @@
+"""Retires a topic: its brokers refuse the events of all producers, and its last records name the new topic.
+
+1. `max.message.bytes` becomes so small that markers fit and events do not.
+2. The leader of a partition applies this a moment later. A marker of the size of an event is appended until the leader
+   refuses it: from then on it refuses events.
+3. A small marker is appended, which all replicas in sync acknowledge. All events that the partition has accepted are
+   before it, and are visible to readers once it is.
+4. When the events are in the new topic, another marker names it.
+
+Each step can be repeated, so an interrupted retirement continues when it is called again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
+
+from recallog_streams.ledgers.kafka import markers
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient
+from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
+from recallog_streams.ledgers.kafka.reading import Reader
+from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
+
+
+class Retirement:
+    """Retires the topic of a connection."""
+
+    def __init__(self, connection: KafkaConnection, reader: Reader) -> None:
+        self._connection, self._reader, self._topic = connection, reader, connection.address.topic
+
+    async def retire(self, partitions: int) -> list[int]:
+        """Refuse further events, and return the end of each partition, after which no event can be.
+
+        Raises `StorageUnavailable`, or `StorageError` if the user may not alter the topic.
+        """
+        await self._connection.ask(
+            "retiring the topic",
+            lambda client: client.change_setting(self._topic, "max.message.bytes", str(RETIRED_BYTES)),
+        )
+        ends = await self._mark(partitions, self._close)
+        while any(seen < end for seen, end in zip(await self._reader.ends(partitions), ends, strict=True)):
+            await asyncio.sleep(RETRY_WAIT_SECONDS)  # a transaction of another program is open
+        return ends
+
+    async def name_successor(self, topic: str, partitions: int) -> None:
+        """Name the topic that has all events, at the end of each partition."""
+        await self._mark(partitions, lambda producer, partition: self._append(producer, partition, topic))
+
+    async def successor(self) -> str:
+        """The topic that the last record of the first partition names; "" while events are being moved to it."""
+        end, *_ = await self._reader.ends(1)
+        value = await self._reader.value_at(0, end - 1)
+        return markers.topic_of(value) if markers.is_marker(value) else ""
+
+    async def _mark(self, partitions: int, work: Callable[[AIOKafkaProducer, int], Awaitable[int]]) -> list[int]:
+        """Append markers to all partitions by `work`, and return the ends after them."""
+
+        async def mark(_: KafkaClient) -> list[int]:
+            async with AIOKafkaProducer(**self._connection.settings, acks="all") as producer:
+                return await asyncio.gather(*(work(producer, partition) for partition in range(partitions)))
+
+        patience_seconds = self._connection.address.timeout_seconds
+        return await self._connection.ask("writing to it", mark, patience_seconds=patience_seconds)
+
+    async def _close(self, producer: AIOKafkaProducer, partition: int) -> int:
+        with suppress(MessageSizeTooLargeError):
+            while True:
+                await self._append(producer, partition, " " * RETIRED_BYTES)
+                await asyncio.sleep(RETRY_WAIT_SECONDS)
+        return await self._append(producer, partition)
+
+    async def _append(self, producer: AIOKafkaProducer, partition: int, topic: str = "") -> int:
+        written = await producer.send_and_wait(self._topic, markers.marker(topic), partition=partition)
+        return int(written.offset) + 1
