@@ -102,9 +102,9 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 294, 648),
-        (("episodic", "village", "baker"), 319, 673),
-        (("status",), 319, 722),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 294, 649),
+        (("episodic", "village", "baker"), 319, 674),
+        (("status",), 319, 723),
     ],
 )
 def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:
