@@ -6,7 +6,6 @@ The service is a real process with the real model. In this process the same inde
 import asyncio
 import contextlib
 import os
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -327,7 +326,7 @@ def test_a_call_whose_client_has_gone_is_cancelled_and_blocks_no_other(tmp_path:
             await memory.publish_many(events())
         (tmp_path / layout.INDEX).mkdir()
         stopping = StopSignal()
-        service = Service(settings(tmp_path), stopping, threading.Event(), lambda: None)
+        service = Service(settings(tmp_path), stopping, EdgeEngine(tmp_path / layout.INDEX_ENGINE), tmp_path)
         serving = asyncio.create_task(service.run())
 
         async def is_indexed() -> bool:

@@ -1,4 +1,4 @@
-"""The protocol between the service of a folder's index and its clients, as msgpack.
+"""The protocol between the process that serves indexes and its clients, as msgpack.
 
 A message is its length (4 bytes, big-endian) and its bytes. A connection serves one call: the client sends a
 `Handshake` and a `Call`, and the service answers with frames, of which the last is a `Result`, a `Failed` or a `Gone`.
@@ -6,9 +6,11 @@ A client that disconnects earlier cancels its call.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import SecretStr
 
 from recallog.settings import Settings
 from recallog.version import __version__
@@ -26,9 +28,10 @@ HANDSHAKE_BYTES_MAX = 1024
 
 
 class ServiceAddress(msgspec.Struct):
-    """The address of the service of a folder, on 127.0.0.1."""
+    """Where the service of a folder, or the process for all folders, listens, on 127.0.0.1."""
 
     port: int
+    """0 while the process starts."""
     token: str
     pid: int
 
@@ -71,11 +74,32 @@ class Recall(msgspec.Struct, tag=True):
     """As in `Perform`."""
 
 
+class Serve(msgspec.Struct, tag=True):
+    """Serve a folder; without `index_idle_seconds`, until the client disconnects. -> StillWorking, then Ending as JSON
+
+    Sent to the process for all folders; the other calls go to the service of a folder.
+    """
+
+    settings: bytes
+    """See `encode_settings`."""
+    working_folder: str
+    """That of the client."""
+
+
 class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
 
-Call = Perform | Recall | Health
+Call = Perform | Recall | Health | Serve
+
+
+class Ending(msgspec.Struct):
+    """How the serving of a folder has ended in order."""
+
+    elsewhere: bool
+    """Whether it has not begun, since another process holds the folder's index."""
+    is_last: bool
+    """Whether the process ends too."""
 
 
 class HealthReport(msgspec.Struct):
@@ -157,6 +181,14 @@ def address(data: bytes) -> ServiceAddress:
     return _read(_addresses, data)
 
 
+def write_address(path: Path, named: ServiceAddress) -> None:
+    """Write the file by which clients find a service. Only its owner may read it."""
+    aside = path.with_suffix(".new")
+    aside.touch(mode=0o600)
+    aside.write_bytes(msgspec.json.encode(named))
+    aside.replace(path)
+
+
 def _read(decoder: "msgspec.msgpack.Decoder[Message] | msgspec.json.Decoder[Message]", data: bytes) -> Message:
     try:
         return decoder.decode(data)
@@ -180,23 +212,20 @@ def error_of(failed: Failed) -> RecallogError:
 
 
 def encode_settings(settings: Settings) -> bytes:
-    """The line that a service reads from its standard input: the settings that it needs.
+    """The settings of a memory for its service, as JSON, with the one secret that it needs.
 
     They are not passed as arguments, because every user of the machine could read an API key there.
     """
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-    fields = {
-        "home": str(settings.home.absolute()),
-        "embedder": settings.embedder,
-        "embedder_api_key": key,
-        "index_token_vectors": settings.index_token_vectors,
-        "index_idle_seconds": settings.index_idle_seconds,
-        "lock_wait_seconds": settings.lock_wait_seconds,
-        "deadline_seconds": settings.deadline_seconds,
-    }
-    return msgspec.json.encode(fields) + b"\n"
+    fields = {name: str(value) if isinstance(value, Path) else value for name, value in settings}
+    key, keys = settings.embedder_api_key, settings.keys
+    secret = None if key is None else key.get_secret_value()
+    place = keys if keys is None or "://" in keys else str(Path(keys).absolute())
+    given = {name: value for name, value in fields.items() if not isinstance(value, SecretStr)}
+    return msgspec.json.encode(
+        {**given, "home": str(settings.home.absolute()), "embedder_api_key": secret, "keys": place}
+    )
 
 
-def decode_settings(line: bytes) -> Settings:
-    """The settings with which a service was started. Raises `msgspec.MsgspecError` and `SettingsError`."""
-    return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, line))
+def decode_settings(given: bytes) -> Settings:
+    """The settings of a memory whose index is served. Raises `msgspec.MsgspecError` and `SettingsError`."""
+    return Settings.valid(**_read(_settings, given) | {"ledger": None, "views": None, "index": "embedded"})

@@ -15,8 +15,8 @@ from recallog import layout
 from recallog.index import messages
 from recallog.index.building import ROWS_LOST, not_built
 from recallog.index.delegation import check_available
-from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
+from recallog.index.service_process import ServiceProcess
 from recallog.settings import Settings
 from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import IndexUnavailable, StorageError

@@ -19,7 +19,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -153,8 +153,10 @@ class EdgeEngine(Engine):
     `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, calling: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """`calling` makes what is entered, in another thread, while the library may be called."""
         self._folder = folder
+        self._calling = calling
         self._open: dict[str, _OpenShard] = {}
         self._damage: dict[str, str] = {}
         """By collection: why it was set aside."""
@@ -221,7 +223,7 @@ class EdgeEngine(Engine):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        with self._translated_errors():
+        with self._calling(), self._translated_errors():
             try:
                 return work(*arguments)
             except BaseException as error:
@@ -351,7 +353,8 @@ class EdgeEngine(Engine):
             )
 
     def _close(self) -> None:
-        self._close_shards()
+        with self._calling():
+            self._close_shards()
 
     def _close_shards(self) -> None:
         for collection in [*self._open]:

@@ -1,0 +1,334 @@
+"""How a program has the index of its folder served: it asks the user's process for that, or starts it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from threading import Lock, Thread
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from recallog import layout
+from recallog.index import hosting, messages
+from recallog.index.hosting import Lease
+from recallog.index.remote import ServiceAbsent, activity, call, exists, read_address
+from recallog.settings import Settings
+from recallog_projections.native_threads import ONE_THREAD
+from recallog_projections.threads import run_in_own_thread
+from recallog_schemas.errors import IndexUnavailable, RecallogError
+
+if TYPE_CHECKING:
+    import subprocess
+
+START_SECONDS = 20.0
+"""How long a service may take to start, as long as its process shows that it is alive: that imports the engine."""
+ASK_SECONDS_MIN = 1.0
+"""The time between two attempts to start a process, or to have a folder served that is served already."""
+RETRY_SECONDS_MAX = 60.0
+"""How long no process is started, at most, after several have failed in succession."""
+ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
+"""For the C library: with an arena for each thread, which share the interpreter's lock, 30 MB of freed memory are
+kept."""
+_POLL_SECONDS = 0.02
+_END_SECONDS = 1.0
+"""How long it takes from the end of a process' connections to its own."""
+_CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
+"""The ends of a process to which damaged files of the engine may lead."""
+_LOG_BYTES = 4096
+"""The end of the log that is read for the cause of a failure."""
+
+_logger = logging.getLogger("recallog.index")
+
+
+class ServiceKilled(IndexUnavailable):
+    """The process that served the index has ended, and did not say why."""
+
+
+class ServiceProcess:
+    """Has a folder served: finds the service, or asks for it, and closes it if it does not outlive this program.
+
+    A service with `index_idle_seconds` outlives the program that asks for it, and ends when it is idle.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._home = settings.home
+        self._lease: Lease | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        """The process that this one has started."""
+        self._asking = Lock()
+        """Held while a folder is asked to be served, or to be closed."""
+        self._ask_at = 0.0
+        """When it may be asked again."""
+        self._is_elsewhere = False
+        """Whether the last answer was that another process holds the folder's index."""
+        self._failures = 0
+        """How often in succession the folder could not be served."""
+        self._failure: IndexUnavailable = IndexUnavailable()
+        """Why, the last time."""
+        self._retry_at = 0.0
+        self._closed = False
+
+    async def health(self, *, patient: bool = False) -> messages.HealthReport | None:
+        """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
+
+        The address file does not prove that a service runs: a killed process leaves it behind.
+        """
+        try:
+            data = await call(
+                self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds, patient=patient
+            )
+        except ServiceAbsent:
+            return None
+        self._failures = 0
+        return msgspec.json.decode(data, type=messages.HealthReport)
+
+    async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
+        """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
+
+        Raises `IndexUnavailable` if its process cannot be started, or says nothing.
+        """
+        health = await self.health(patient=patient)
+        if health is None:
+            from recallog.index.ownership import held_by, owner_of  # most commands find a service
+
+            owner = await asyncio.to_thread(owner_of, self._home)
+            if owner is not None:
+                raise held_by(self._home, owner)
+            await asyncio.to_thread(self._ensure_asked)
+        return health
+
+    async def start(self, wait_seconds: float = START_SECONDS, *, patient: bool = False) -> messages.HealthReport:
+        """The health of the service, once one answers; `patient` as in `call`.
+
+        Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
+        `deadline_seconds` that it is alive.
+        """
+        give_up = time.monotonic() + wait_seconds
+        sign: object = None
+        signed_at = time.monotonic()
+        while (health := await self._begin_again(give_up) if patient else await self.begin()) is None:
+            if (latest := self._sign_of_life()) != sign:
+                sign, signed_at = latest, time.monotonic()
+            if time.monotonic() - signed_at > self._settings.deadline_seconds:
+                raise IndexUnavailable(
+                    f"the process that starts to serve the index of {self._home} has shown no sign of life for "
+                    f"{self._settings.deadline_seconds:g} s. See who holds {self._home / layout.INDEX_LOCK}, and "
+                    f"{self._home / layout.INDEX_LOG}"
+                )
+            if time.monotonic() > give_up:
+                raise IndexUnavailable("the index is starting; try again in a moment")
+            await asyncio.sleep(_POLL_SECONDS)
+        return health
+
+    async def _begin_again(self, give_up: float) -> messages.HealthReport | None:
+        """A patient `begin`; until `give_up`, a killed process is not an error: another one is started."""
+        try:
+            return await self.begin(patient=True)
+        except ServiceKilled:
+            if time.monotonic() > give_up:
+                raise
+            return None
+
+    def _sign_of_life(self) -> object:
+        """A value that changes while a process that starts to serve the folder is alive.
+
+        If another process holds the index of the folder, none starts.
+        """
+        if self._is_elsewhere:
+            return None
+        return None if self._lease is None else activity(self._lease.pid)
+
+    def _ensure_asked(self) -> None:
+        """Ask for the folder to be served, unless that goes on. The process for it is started if there is none."""
+        with self._asking:
+            if self._closed:
+                raise IndexUnavailable("the memory is closed, and with it the index; open it again")
+            if self._lease is not None and not self._has_ended(self._lease):
+                return
+            if self._process is not None and self._process.poll():
+                raise self._note_end()
+            if time.monotonic() < self._retry_at:
+                raise self._failure
+            if time.monotonic() >= self._ask_at:
+                try:
+                    self._ask()
+                except OSError as error:
+                    raise self._note_failure(
+                        IndexUnavailable(f"the index's process cannot be started: {error}")
+                    ) from error
+
+    def _has_ended(self, lease: Lease) -> bool:
+        """Whether the serving of the folder has ended in order. Raises `IndexUnavailable` if it was for a failure."""
+        try:
+            ending = lease.read_ending()
+        except (OSError, EOFError, msgspec.MsgspecError):
+            if self._has_served(lease.pid):
+                self._failures = 0
+            self._close_lease()
+            if lease.is_accepted:
+                raise self._note_end() from None
+            return True
+        except RecallogError as error:
+            self._close_lease()
+            raise self._note_failure(IndexUnavailable(str(error))) from error
+        if ending is None:
+            return False
+        self._close_lease()
+        self._is_elsewhere = ending.elsewhere
+        self._ask_at = time.monotonic() + ASK_SECONDS_MIN
+        return True
+
+    def _close_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
+
+    def _has_served(self, pid: int) -> bool:
+        """Whether the process `pid` came so far as to leave its address behind."""
+        try:
+            return read_address(self._home).pid == pid
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def _note_end(self) -> IndexUnavailable:
+        """The error for a process that has ended although it should serve the folder."""
+        from subprocess import TimeoutExpired
+
+        code = None
+        if self._process is not None:
+            with contextlib.suppress(TimeoutExpired):
+                code = self._process.wait(_END_SECONDS)
+            self._process = None
+        why = _explain_end(code, self._home, hosting.find_place(self._home).log)
+        return self._note_failure(IndexUnavailable(why) if code and code > 0 else ServiceKilled(why))
+
+    def _note_failure(self, failure: IndexUnavailable) -> IndexUnavailable:
+        """Wait longer after each failure but the first one, so that no process is started for each query in vain."""
+        wait_seconds = min(RETRY_SECONDS_MAX, 2.0**self._failures) if self._failures else 0.0
+        self._failures += 1
+        self._failure, self._retry_at = failure, time.monotonic() + wait_seconds
+        self._ask_at = 0.0
+        return failure
+
+    def _ask(self) -> None:
+        """Ask the user's process to serve the folder; start the process if none listens."""
+        self._check_writable()
+        place, asked = hosting.find_place(self._home), hosting.frame_request(self._settings)
+        address = hosting.read_address(place)
+        self._is_elsewhere = False
+        if address is not None and address.port and exists(address.pid):
+            with contextlib.suppress(OSError):  # the process ends, or has ended
+                self._lease = Lease.connect(address, asked, self._settings.deadline_seconds)
+                return
+        self._ask_at = time.monotonic() + ASK_SECONDS_MIN
+        self._spawn(place, asked)
+
+    def _check_writable(self) -> None:
+        from recallog_projections.file_errors import has_space, why_not_writable
+
+        folder = self._home / layout.INDEX
+        if folder.exists() and not folder.is_dir():
+            raise IndexUnavailable(f"{folder} is not a folder: move it away, and the next query builds the index")
+        why = why_not_writable(folder if folder.exists() else self._home)
+        if why and has_space(self._home):
+            raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
+
+    def _spawn(self, place: hosting.HostPlace, asked: bytes) -> None:
+        """Start the process. Its standard input is the first connection: this program may end at once."""
+        import subprocess  # most commands find a service that another one has started
+
+        from recallog_projections import private_files
+
+        of_user = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+        private_files.make_folder(place.log.parent)
+        ours, theirs = socket.socketpair()
+        with theirs, _log(place.log) as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "recallog.index_service"],
+                stdin=theirs.fileno(),
+                stdout=log,
+                stderr=log,
+                # A backtrace of the engine takes seconds, in which nothing is answered.
+                env={**of_user, **ONE_THREAD, **ONE_ARENA, "RUST_BACKTRACE": "0"},
+                start_new_session=True,  # Ctrl-C in the terminal then does not end it
+            )
+        self._lease = Lease(ours, self._process.pid, asked)
+        # Reaps it if it ends first. The thread ends with this process.
+        Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
+
+    @property
+    def _outlives(self) -> bool:
+        """Whether the service outlives the process that starts it."""
+        return self._settings.index_idle_seconds > 0
+
+    async def close(self) -> None:
+        """Have the folder closed if it is served for this program alone, and wait for that, at most for
+        `deadline_seconds`.
+
+        A process that this one has started, and that is stopped, is killed.
+        """
+        self._closed = True
+        await run_in_own_thread(self._end)
+
+    def _end(self) -> None:
+        with self._asking:
+            lease, self._lease = self._lease, None
+            process, self._process = self._process, None
+            if lease is None:
+                return
+            if self._outlives:
+                lease.close()
+                return
+            before = activity(lease.pid)
+            ending = lease.end(self._settings.deadline_seconds)
+            if process is None:
+                return
+            if ending is None and activity(lease.pid) == before:
+                process.kill()
+            if ending is None or ending.is_last:
+                from subprocess import TimeoutExpired
+
+                with contextlib.suppress(TimeoutExpired):
+                    process.wait(self._settings.deadline_seconds)
+
+
+def _log(path: Path) -> IO[bytes]:
+    """The log for appending; the process also serves if its log cannot be written."""
+    from recallog_projections import private_files
+
+    try:
+        return private_files.open_file(path, "ab")
+    except OSError as error:
+        _logger.warning("the log of the index's process cannot be written, which then has none: %s", error)
+        return Path(os.devnull).open("wb")
+
+
+def _explain_end(code: int | None, home: Path, log: Path) -> str:
+    """Why a process ended, and what to do: its last line in the log, a full disk, or files that may be damaged.
+
+    `code` is None if it is not known: another program has started the process.
+    """
+    from recallog_projections.file_errors import has_room
+    from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
+
+    how, then, folder = "" if code is None else f"exit code {code}", "", home / layout.INDEX
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            how = signal.Signals(-code).name
+    if folder.exists() and not has_room(folder, OPENING_BYTES_MIN):
+        then = f". The disk of {folder} is full: free some space, and the index continues"
+    elif how in _CRASHES:
+        then = f". A file in {folder} may be damaged: try again; after some crashes the index is built again"
+    last = ""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        last = f": {lines[-1].strip()}" if lines and code is not None and code > 0 else ""
+    return f"the index's process ended{f' ({how}{last})' if how else ''}; see {log}{then}"

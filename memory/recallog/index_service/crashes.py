@@ -1,0 +1,94 @@
+"""Records of crashes and hangs of the process in the engine, each in the folder whose files were being used."""
+
+import faulthandler
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import Lock
+
+from recallog import layout
+from recallog_projections.file_errors import has_room
+from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
+
+HANG_SECONDS = 120.0
+"""How long the event loop may be blocked before the process ends itself. The engine blocks it in each call: up to half
+a second, and for seconds where a large index is opened on a slow disk. On damaged files a call may never return."""
+CRASHES = 2
+"""How often a process may crash or hang in the engine of a folder before its files are set aside: they are damaged,
+and the next process would end like that too."""
+CRASH_SECONDS = 24 * 3600.0
+"""How long crashes are remembered."""
+_REPORTS = re.compile(rb"^(?=Fatal Python error|Timeout \()", re.MULTILINE)
+"""Where the reports of `faulthandler` begin."""
+_CRASHED = re.compile(rb"^Current thread .*\n(?:  .*\n)*", re.MULTILINE)
+"""The stack of the thread that crashed. After a hang there is none."""
+_ENGINE = b"engines/edge.py"
+"""What this stack contains if the engine was called."""
+
+_log = logging.getLogger("recallog.index")
+
+Calling = Callable[[], AbstractContextManager[None]]
+"""Entered while the engine of one folder is called."""
+
+
+class CrashReports:
+    """Where Python reports a crash or a hang of this process: standard error, or the file of one folder.
+
+    The engine holds the interpreter lock, so that its calls for several folders take turns in any case.
+    """
+
+    def __init__(self) -> None:
+        self._descriptor = os.dup(2)
+        self._calling = Lock()
+        faulthandler.enable(self._descriptor)
+        self.show_alive()
+
+    def show_alive(self) -> None:
+        """Call this repeatedly: the process ends `HANG_SECONDS` after the last call."""
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=self._descriptor)
+
+    @contextmanager
+    def of_folder(self, home: Path) -> Iterator[Calling]:
+        """Record where this process ends in the engine of a folder, after setting its files aside if it did before.
+
+        While the disk is full, no crash counts: the engine writes through memory maps, and the system ends its process.
+        """
+        with (home / layout.INDEX_CRASHES).open("a+b") as file:
+            if time.time() - os.fstat(file.fileno()).st_mtime > CRASH_SECONDS:
+                file.truncate(0)
+            file.seek(0)
+            if not has_room(home / layout.INDEX, OPENING_BYTES_MIN):
+                file.truncate(0)  # the full disk has ended the process, which damages no file
+            if sum(map(_is_of_engine, _REPORTS.split(file.read()))) >= CRASHES:
+                set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
+                file.truncate(0)
+
+            @contextmanager
+            def calling() -> Iterator[None]:
+                with self._calling:
+                    os.dup2(file.fileno(), self._descriptor, inheritable=False)
+                    try:
+                        yield
+                    finally:
+                        os.dup2(2, self._descriptor, inheritable=False)
+
+            yield calling
+
+
+def _is_of_engine(report: bytes) -> bool:
+    return _ENGINE in (b"".join(_CRASHED.findall(report)) or report)
+
+
+def set_aside(folder: Path, reason: str) -> None:
+    """Rename the folder of the engine, so that the index is built again. An earlier one is deleted."""
+    if not folder.exists():
+        return
+    aside = folder.with_name(f"{folder.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    _log.warning("%s: %s is set aside as %s, and the index is built again from the ledger", reason, folder, aside.name)
