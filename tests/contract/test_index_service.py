@@ -282,20 +282,6 @@ def test_a_killed_service_costs_at_most_one_degraded_answer(home: Path) -> None:
     run(work())
 
 
-def test_a_second_process_ends_and_the_first_continues(home: Path) -> None:
-    async def work() -> None:
-        async with Memory.open(settings(home)) as memory:
-            before = await memory.recall("village", "baker", QUESTION, wait_index=True)
-            first = address(home)
-            command = [sys.executable, "-m", "recallog.index_service"]
-            with subprocess.Popen(command, env=environment_of()) as second:
-                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0
-            assert address(home) == first
-            assert await memory.recall("village", "baker", QUESTION) == before
-
-    run(work())
-
-
 def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
@@ -306,11 +292,11 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             (wrong / layout.INDEX).mkdir(parents=True)
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
                 (wrong / layout.INDEX_ADDRESS).write_bytes(
-                    msgspec.json.encode(ServiceAddress(right.port, token, right.pid))
+                    msgspec.json.encode(ServiceAddress(right.socket, token, right.pid))
                 )
                 with pytest.raises(IndexUnavailable, match="not being served"):
                     await remote.call(wrong, Health())
-            reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
+            reader, writer = await asyncio.open_unix_connection(right.socket)
             writer.write((5).to_bytes(4, "big") + b"hello")
             assert await reader.read() == b""
             writer.close()
@@ -379,7 +365,7 @@ def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> N
 
 def test_a_stale_address_file_does_not_prevent_a_new_service(home: Path) -> None:
     (home / layout.INDEX).mkdir()
-    stale = ServiceAddress(1, "0" * 32, 2**22 - 1)
+    stale = ServiceAddress("/nowhere", "0" * 32, 2**22 - 1)
     (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
 
     async def work() -> None:

@@ -1,15 +1,18 @@
-"""Where the process that serves the indexes of a user's folders is found, and how a folder is served by it."""
+"""The process that serves the indexes of a user's folders: where it listens, and how a program has a folder served."""
 
 import hashlib
 import os
+import re
 import socket
 import stat
+import struct
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 import msgspec
 
@@ -18,112 +21,122 @@ from recallog.index import messages
 from recallog.settings import Settings
 from recallog.version import __version__
 from recallog_projections import private_files
-from recallog_schemas.errors import IndexUnavailable, RecallogError
+from recallog_schemas.errors import IndexUnavailable
 
-HAND_OVER_SECONDS = 2.0
+_PATH_BYTES_MAX = 100
+"""The longest path of a socket: macOS allows 103 bytes, Linux 107."""
+_INHERITED = re.compile(
+    "HOME|TMPDIR|TZ|XDG_CACHE_HOME|.*_PROXY|(PYTHON|LD_|DYLD_|OMP_|MKL_|CUDA_|ORT_|HF_|TORCH|TRANSFORMERS_|SSL_).*",
+    re.I,
+)
+"""Names of the variables that the process gets: those on which Python, and the libraries of models, depend."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """The files of the process that serves indexes."""
+    """The files of the process that serves indexes, in a folder that only the user can open."""
 
+    socket: Path
     lock: Path
-    address: Path
+    """Held by a program that starts the process."""
     log: Path
 
 
-def find_place(home: Path | None = None) -> HostPlace:
-    """The files of the process for this user and this installation: another version of the code finds another process.
+def inherited_environment() -> dict[str, str]:
+    """The part of the environment that the process gets. Settings of a folder, and other secrets, are not in it."""
+    found = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
+    if searched := found.get("PYTHONPATH"):
+        found["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, searched.split(os.pathsep)))
+    return found
 
-    They are in a folder of the user for the time of a session, or else beside the system's temporary files. Where there
-    is none that is the user's own and private, a process serves the folder `home` alone.
+
+def find_place(home: Path) -> HostPlace:
+    """The files of the process for this user, this installation and this environment; `home` is the folder to serve.
+
+    A program with another version, or with other variables that the process would get, finds another process. The files
+    are in the user's folder for the session, or else beside the system's temporary files, or else in `home`. Raises
+    `IndexUnavailable` if none of these folders is suitable.
     """
-    installed = (__version__, sys.executable, __file__, os.environ.get("PYTHONPATH", ""))
-    name = hashlib.sha256("\0".join(installed).encode(errors="surrogateescape")).hexdigest()[:16]
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    session = os.environ.get("XDG_RUNTIME_DIR")
-    parents = [Path(session) / "recallog"] if session else []
-    for folder in (*parents, Path(tempfile.gettempdir()) / f"recallog-{user}"):
+    if not hasattr(socket, "AF_UNIX"):
+        raise IndexUnavailable("this system has no Unix sockets, by which the process of the index is reached")
+    identity = (__version__, sys.executable, __file__, sorted(inherited_environment().items()))
+    name = hashlib.sha256(repr(identity).encode(errors="surrogateescape")).hexdigest()[:16]
+    for folder in _candidates(home):
         with suppress(OSError):
             private_files.make_folder(folder)
-            if _is_own(folder, user):
-                return _place_in(folder, name)
-    return _place_in((home or Path.cwd()) / layout.INDEX, "host")
+            if _is_private(folder) and len(os.fsencode(folder)) + len(name) < _PATH_BYTES_MAX - len("/.socket"):
+                return HostPlace(*(folder / f"{name}.{kind}" for kind in ("socket", "lock", "log")))
+    raise IndexUnavailable(
+        "the process of the index needs a folder for its socket that belongs to this user, is not open to others and "
+        "has a short name: name one in XDG_RUNTIME_DIR"
+    )
 
 
-def _is_own(folder: Path, user: int) -> bool:
-    """Whether a folder is no link, and only this user can look into it and write to it."""
+def _candidates(home: Path) -> Iterator[Path]:
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    with suppress(OSError):
+        if session and _is_private(Path(session)):  # after `su` it may be the folder of another user
+            yield Path(session) / "recallog"
+    yield Path(tempfile.gettempdir()) / f"recallog-{os.getuid()}"
+    yield home.absolute() / layout.INDEX
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether `folder` is not a link, and only this user can open it."""
     status = folder.lstat()
-    is_private = not status.st_mode & 0o077 or sys.platform == "win32"
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == user and is_private and os.access(folder, os.W_OK)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
-def _place_in(folder: Path, name: str) -> HostPlace:
-    return HostPlace(folder / f"{name}.lock", folder / f"{name}.json", folder / f"{name}.log")
-
-
-def read_address(place: HostPlace) -> messages.ServiceAddress | None:
-    """Where the process listens; None if there is none."""
-    with suppress(OSError, msgspec.MsgspecError):
-        return messages.address(place.address.read_bytes())
-    return None
-
-
-def frame_request(settings: Settings) -> bytes:
-    """The message that asks for a folder to be served."""
-    return messages.frame_message(messages.Serve(messages.encode_settings(settings), str(Path.cwd())))
+def listen(place: HostPlace) -> socket.socket:
+    """The socket of a new process, at which programs can connect before it has started. Raises `OSError`."""
+    place.socket.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place.socket))
+    listener.listen()
+    return listener
 
 
 class Lease:
-    """The connection by which this process has asked for a folder to be served.
+    """The connection by which this program has asked for a folder to be served.
 
-    Without `index_idle_seconds`, the folder is served until it is closed, also because this process ends.
+    Without `index_idle_seconds`, the folder is served until the program closes the connection, or ends.
     """
 
-    def __init__(self, connection: socket.socket, pid: int, *messages_: bytes) -> None:
-        """Sends the messages to the process `pid`."""
+    def __init__(self, connection: socket.socket, pid: int, settings: Settings) -> None:
+        """Asks the process `pid`, to which the connection leads, to serve the folder of `settings`."""
         self.pid = pid
-        self.is_accepted = False
+        """0 if it is not known."""
+        self.is_served = False
         """Whether the process has begun to serve the folder."""
         self._socket = connection
         self._stream: IO[bytes] = connection.makefile("rb")
-        connection.sendall(b"".join(messages_))
-
-    @classmethod
-    def connect(cls, address: messages.ServiceAddress, asked: bytes, wait_seconds: float) -> Self:
-        """Ask the process that listens at an address. Raises `OSError` if none does."""
-        connection = socket.create_connection(("127.0.0.1", address.port), wait_seconds)
-        return cls(connection, address.pid, messages.frame_message(messages.Handshake(address.token)), asked)
+        serve = messages.Serve(messages.encode_settings(settings), str(Path.cwd()))
+        connection.sendall(messages.frame_message(messages.Handshake("")) + messages.frame_message(serve))
 
     def read_ending(self, wait_seconds: float = 0.0) -> messages.Ending | None:
-        """How the serving has ended; None if it has not, after waiting for `wait_seconds` that nothing comes.
+        """How the serving has ended; None if it has not, after waiting for `wait_seconds`.
 
         Raises the error because of which the folder is not served, or `EOFError` if the process has ended.
         """
-        self._socket.settimeout(wait_seconds or None)
-        while wait_seconds or self._has_data():
-            try:
-                frame = self._read_frame()
-            except TimeoutError:
-                return None
-            match frame:
+        while self._has_data(wait_seconds):
+            match self._read_frame():
                 case messages.Result(value):
                     return msgspec.json.decode(value, type=messages.Ending)
                 case messages.Failed() as failed:
                     raise messages.error_of(failed)
                 case _:
-                    self.is_accepted = True
+                    self.is_served = True
         return None
 
-    def _has_data(self) -> bool:
-        with suppress(BlockingIOError):
-            self._socket.setblocking(False)
-            try:
-                self._socket.recv(1, socket.MSG_PEEK)
-            finally:
-                self._socket.settimeout(None)
-            return True
-        return False
+    def _has_data(self, wait_seconds: float) -> bool:
+        self._socket.settimeout(wait_seconds)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, TimeoutError):
+            return False
+        finally:
+            self._socket.settimeout(None)
+        return True
 
     def _read_frame(self) -> messages.Frame:
         length = int.from_bytes(self._read(messages.LENGTH_BYTES), "big")
@@ -136,7 +149,7 @@ class Lease:
         return data
 
     def end(self, wait_seconds: float) -> messages.Ending | None:
-        """Close the folder if it was served for this process alone, and wait for that. None if it says nothing."""
+        """Close the folder, and wait for that; None if the process does not respond for `wait_seconds`."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
             return self.read_ending(wait_seconds)
@@ -151,12 +164,9 @@ class Lease:
         self._socket.close()
 
 
-def hand_over(place: HostPlace) -> None:
-    """Hand the request on standard input to the process that listens. Its sender asks again if it needs an answer."""
-    address = read_address(place)
-    with suppress(OSError, EOFError, RecallogError), socket.socket(fileno=0) as given:
-        if address is not None:
-            stream = given.makefile("rb")
-            length = stream.read(messages.LENGTH_BYTES)
-            asked = length + stream.read(int.from_bytes(length, "big"))
-            Lease.connect(address, asked, HAND_OVER_SECONDS).read_ending(HAND_OVER_SECONDS)
+def pid_of_peer(connection: socket.socket) -> int:
+    """The process that listens at the other end of a connection; 0 if the system does not report it."""
+    if sys.platform != "linux":
+        return 0
+    pid, _user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from pydantic import SecretStr
 
 from recallog.settings import Settings
 from recallog.version import __version__
@@ -28,18 +27,20 @@ HANDSHAKE_BYTES_MAX = 1024
 
 
 class ServiceAddress(msgspec.Struct):
-    """Where the service of a folder, or the process for all folders, listens, on 127.0.0.1."""
+    """The content of the file by which clients find the service of a folder."""
 
-    port: int
-    """0 while the process starts."""
+    socket: str
+    """The path of the Unix socket of the process that serves the folder."""
     token: str
+    """Names the folder at this socket."""
     pid: int
 
 
 class Handshake(msgspec.Struct, tag=True):
-    """The first message of a connection. The token is in a file of the folder that only its owner may read."""
+    """The first message of a connection."""
 
     token: str
+    """That of a `ServiceAddress`; "" for a `Serve`."""
     version: str = __version__
     """A service of another version ends, so that the client starts one of its own version."""
 
@@ -77,7 +78,7 @@ class Recall(msgspec.Struct, tag=True):
 class Serve(msgspec.Struct, tag=True):
     """Serve a folder; without `index_idle_seconds`, until the client disconnects. -> StillWorking, then Ending as JSON
 
-    Sent to the process for all folders; the other calls go to the service of a folder.
+    The other calls are for a folder that is served.
     """
 
     settings: bytes
@@ -94,10 +95,10 @@ Call = Perform | Recall | Health | Serve
 
 
 class Ending(msgspec.Struct):
-    """How the serving of a folder has ended in order."""
+    """How the serving of a folder has ended, without an error."""
 
     elsewhere: bool
-    """Whether it has not begun, since another process holds the folder's index."""
+    """Whether another process holds the folder's index, so that the serving has not begun."""
     is_last: bool
     """Whether the process ends too."""
 
@@ -181,14 +182,6 @@ def address(data: bytes) -> ServiceAddress:
     return _read(_addresses, data)
 
 
-def write_address(path: Path, named: ServiceAddress) -> None:
-    """Write the file by which clients find a service. Only its owner may read it."""
-    aside = path.with_suffix(".new")
-    aside.touch(mode=0o600)
-    aside.write_bytes(msgspec.json.encode(named))
-    aside.replace(path)
-
-
 def _read(decoder: "msgspec.msgpack.Decoder[Message] | msgspec.json.Decoder[Message]", data: bytes) -> Message:
     try:
         return decoder.decode(data)
@@ -212,20 +205,27 @@ def error_of(failed: Failed) -> RecallogError:
 
 
 def encode_settings(settings: Settings) -> bytes:
-    """The settings of a memory for its service, as JSON, with the one secret that it needs.
+    """The settings of a memory that its service needs, as JSON.
 
-    They are not passed as arguments, because every user of the machine could read an API key there.
+    They are sent at the socket, because every user of the machine could read an API key in arguments, and because the
+    process serves folders with different settings.
     """
-    fields = {name: str(value) if isinstance(value, Path) else value for name, value in settings}
     key, keys = settings.embedder_api_key, settings.keys
-    secret = None if key is None else key.get_secret_value()
-    place = keys if keys is None or "://" in keys else str(Path(keys).absolute())
-    given = {name: value for name, value in fields.items() if not isinstance(value, SecretStr)}
-    return msgspec.json.encode(
-        {**given, "home": str(settings.home.absolute()), "embedder_api_key": secret, "keys": place}
-    )
+    fields = {
+        "home": str(settings.home.absolute()),
+        "embedder": settings.embedder,
+        "embedder_api_key": key.get_secret_value() if key else None,
+        "index_token_vectors": settings.index_token_vectors,
+        "index_idle_seconds": settings.index_idle_seconds,
+        "lock_wait_seconds": settings.lock_wait_seconds,
+        "deadline_seconds": settings.deadline_seconds,
+        "snapshot_records": settings.snapshot_records,
+        "seal": settings.seal,
+        "keys": keys if keys is None or "://" in keys else str(Path(keys).absolute()),
+    }
+    return msgspec.json.encode(fields)
 
 
 def decode_settings(given: bytes) -> Settings:
-    """The settings of a memory whose index is served. Raises `msgspec.MsgspecError` and `SettingsError`."""
-    return Settings.valid(**_read(_settings, given) | {"ledger": None, "views": None, "index": "embedded"})
+    """The settings of a folder to serve. Raises `msgspec.MsgspecError` and `SettingsError`."""
+    return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, given))

@@ -90,7 +90,7 @@ async def _call_service(
     address = read_address(home)
     if not exists(address.pid):
         raise ConnectionError(f"the process {address.pid} has ended")
-    reader, writer = await asyncio.open_connection("127.0.0.1", address.port, limit=messages.BUFFER_BYTES)
+    reader, writer = await asyncio.open_unix_connection(address.socket, limit=messages.BUFFER_BYTES)
     try:
         writer.write(messages.frame_message(messages.Handshake(address.token)) + messages.frame_message(message))
         while True:
@@ -184,3 +184,13 @@ def _remove_stale_address(home: Path) -> bool:
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
     return False
+
+
+def remove_unreadable_address(home: Path) -> None:
+    """Delete the address if it is damaged or in another form, so that the service that wrote it ends."""
+    try:
+        read_address(home)
+    except msgspec.MsgspecError:
+        (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
+    except OSError:
+        pass

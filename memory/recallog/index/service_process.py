@@ -1,4 +1,4 @@
-"""How a program has the index of its folder served: it asks the user's process for that, or starts it."""
+"""How a program has the index of its folder served: it asks the process of the user, or starts it."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,9 @@ import msgspec
 from recallog import layout
 from recallog.index import hosting, messages
 from recallog.index.hosting import Lease
-from recallog.index.remote import ServiceAbsent, activity, call, exists, read_address
+from recallog.index.remote import ServiceAbsent, activity, call, read_address
 from recallog.settings import Settings
-from recallog_projections.native_threads import ONE_THREAD
+from recallog_projections.native_threads import ONE_ARENA, ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, RecallogError
 
@@ -27,31 +27,28 @@ if TYPE_CHECKING:
     import subprocess
 
 START_SECONDS = 20.0
-"""How long a service may take to start, as long as its process shows that it is alive: that imports the engine."""
+"""How long a service may take to start, as long as its process shows that it is alive. A new one imports the engine."""
 ASK_SECONDS_MIN = 1.0
-"""The time between two attempts to start a process, or to have a folder served that is served already."""
+"""The least time between two requests to serve a folder whose index another process holds."""
 RETRY_SECONDS_MAX = 60.0
-"""How long no process is started, at most, after several have failed in succession."""
-ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
-"""For the C library: with an arena for each thread, which share the interpreter's lock, 30 MB of freed memory are
-kept."""
+"""The longest time in which no process is asked after several have failed in succession."""
 _POLL_SECONDS = 0.02
 _END_SECONDS = 1.0
-"""How long it takes from the end of a process' connections to its own."""
+"""The longest time from the end of a process' connections to its own end."""
 _CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
-"""The ends of a process to which damaged files of the engine may lead."""
+"""Signals that may end a process if files of the engine are damaged."""
 _LOG_BYTES = 4096
-"""The end of the log that is read for the cause of a failure."""
+"""The size of the end of the log that is read for the cause of a failure."""
 
 _logger = logging.getLogger("recallog.index")
 
 
 class ServiceKilled(IndexUnavailable):
-    """The process that served the index has ended, and did not say why."""
+    """The process that served the index has ended without an error of its own."""
 
 
 class ServiceProcess:
-    """Has a folder served: finds the service, or asks for it, and closes it if it does not outlive this program.
+    """Finds the service of a folder, has it started if there is none, and ends it if it does not outlive this program.
 
     A service with `index_idle_seconds` outlives the program that asks for it, and ends when it is idle.
     """
@@ -61,9 +58,9 @@ class ServiceProcess:
         self._home = settings.home
         self._lease: Lease | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        """The process that this one has started."""
+        """The process, if this program has started it."""
         self._asking = Lock()
-        """Held while a folder is asked to be served, or to be closed."""
+        """Held while the process is asked to serve or to close the folder."""
         self._ask_at = 0.0
         """When it may be asked again."""
         self._is_elsewhere = False
@@ -71,7 +68,7 @@ class ServiceProcess:
         self._failures = 0
         """How often in succession the folder could not be served."""
         self._failure: IndexUnavailable = IndexUnavailable()
-        """Why, the last time."""
+        """Why it could not be served the last time."""
         self._retry_at = 0.0
         self._closed = False
 
@@ -90,9 +87,9 @@ class ServiceProcess:
         return msgspec.json.decode(data, type=messages.HealthReport)
 
     async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
-        """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
+        """Start a service if none answers, without waiting for it. Returns the health of the service that answers.
 
-        Raises `IndexUnavailable` if its process cannot be started, or says nothing.
+        Raises `IndexUnavailable` if its process cannot be started, or does not respond.
         """
         health = await self.health(patient=patient)
         if health is None:
@@ -107,7 +104,7 @@ class ServiceProcess:
     async def start(self, wait_seconds: float = START_SECONDS, *, patient: bool = False) -> messages.HealthReport:
         """The health of the service, once one answers; `patient` as in `call`.
 
-        Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
+        Raises `IndexUnavailable` if none answers after `wait_seconds`, or if the process that starts does not show for
         `deadline_seconds` that it is alive.
         """
         give_up = time.monotonic() + wait_seconds
@@ -128,7 +125,7 @@ class ServiceProcess:
         return health
 
     async def _begin_again(self, give_up: float) -> messages.HealthReport | None:
-        """A patient `begin`; until `give_up`, a killed process is not an error: another one is started."""
+        """A patient `begin`. Until `give_up`, a killed process is not an error: another one is started."""
         try:
             return await self.begin(patient=True)
         except ServiceKilled:
@@ -139,14 +136,13 @@ class ServiceProcess:
     def _sign_of_life(self) -> object:
         """A value that changes while a process that starts to serve the folder is alive.
 
-        If another process holds the index of the folder, none starts.
+        It does not change while another process holds the index of the folder.
         """
-        if self._is_elsewhere:
-            return None
-        return None if self._lease is None else activity(self._lease.pid)
+        lease = self._lease
+        return None if lease is None or (self._is_elsewhere and not lease.is_served) else activity(lease.pid)
 
     def _ensure_asked(self) -> None:
-        """Ask for the folder to be served, unless that goes on. The process for it is started if there is none."""
+        """Ask for the folder to be served, unless it is served or starts. The process is started if there is none."""
         with self._asking:
             if self._closed:
                 raise IndexUnavailable("the memory is closed, and with it the index; open it again")
@@ -165,14 +161,14 @@ class ServiceProcess:
                     ) from error
 
     def _has_ended(self, lease: Lease) -> bool:
-        """Whether the serving of the folder has ended in order. Raises `IndexUnavailable` if it was for a failure."""
+        """Whether the serving of the folder has ended without an error. Raises `IndexUnavailable` if it has failed."""
         try:
             ending = lease.read_ending()
         except (OSError, EOFError, msgspec.MsgspecError):
             if self._has_served(lease.pid):
                 self._failures = 0
             self._close_lease()
-            if lease.is_accepted:
+            if lease.is_served:
                 raise self._note_end() from None
             return True
         except RecallogError as error:
@@ -182,7 +178,7 @@ class ServiceProcess:
             return False
         self._close_lease()
         self._is_elsewhere = ending.elsewhere
-        self._ask_at = time.monotonic() + ASK_SECONDS_MIN
+        self._ask_at = time.monotonic() + ASK_SECONDS_MIN if ending.elsewhere else 0.0
         return True
 
     def _close_lease(self) -> None:
@@ -191,7 +187,7 @@ class ServiceProcess:
             self._lease = None
 
     def _has_served(self, pid: int) -> bool:
-        """Whether the process `pid` came so far as to leave its address behind."""
+        """Whether the process `pid` has served, so that it has left its address behind."""
         try:
             return read_address(self._home).pid == pid
         except (OSError, msgspec.MsgspecError):
@@ -210,7 +206,7 @@ class ServiceProcess:
         return self._note_failure(IndexUnavailable(why) if code and code > 0 else ServiceKilled(why))
 
     def _note_failure(self, failure: IndexUnavailable) -> IndexUnavailable:
-        """Wait longer after each failure but the first one, so that no process is started for each query in vain."""
+        """Wait longer after each failure except the first, so that processes are not started in vain for each query."""
         wait_seconds = min(RETRY_SECONDS_MAX, 2.0**self._failures) if self._failures else 0.0
         self._failures += 1
         self._failure, self._retry_at = failure, time.monotonic() + wait_seconds
@@ -218,17 +214,35 @@ class ServiceProcess:
         return failure
 
     def _ask(self) -> None:
-        """Ask the user's process to serve the folder; start the process if none listens."""
+        """Ask the process of the user to serve the folder, after starting it if none listens."""
+        from recallog_projections import private_files
+
         self._check_writable()
-        place, asked = hosting.find_place(self._home), hosting.frame_request(self._settings)
-        address = hosting.read_address(place)
-        self._is_elsewhere = False
-        if address is not None and address.port and exists(address.pid):
-            with contextlib.suppress(OSError):  # the process ends, or has ended
-                self._lease = Lease.connect(address, asked, self._settings.deadline_seconds)
-                return
-        self._ask_at = time.monotonic() + ASK_SECONDS_MIN
-        self._spawn(place, asked)
+        self._process = None
+        place = hosting.find_place(self._home)
+        connection = self._connect(place)
+        if connection is None:
+            try:
+                with private_files.hold_lock(place.lock, self._settings.deadline_seconds):
+                    connection = self._connect(place) or self._spawn(place)
+            except private_files.LockHeld:
+                raise TimeoutError(f"another program holds {place.lock}") from None
+        pid = hosting.pid_of_peer(connection) if self._process is None else self._process.pid
+        self._lease = Lease(connection, pid, self._settings)
+
+    def _connect(self, place: hosting.HostPlace) -> socket.socket | None:
+        """A connection to the process; None if none listens."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(self._settings.deadline_seconds)
+        try:
+            connection.connect(str(place.socket))
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            return None
+        except OSError:
+            connection.close()
+            raise
+        return connection
 
     def _check_writable(self) -> None:
         from recallog_projections.file_errors import has_space, why_not_writable
@@ -240,28 +254,27 @@ class ServiceProcess:
         if why and has_space(self._home):
             raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
 
-    def _spawn(self, place: hosting.HostPlace, asked: bytes) -> None:
-        """Start the process. Its standard input is the first connection: this program may end at once."""
-        import subprocess  # most commands find a service that another one has started
+    def _spawn(self, place: hosting.HostPlace) -> socket.socket:
+        """Start the process. The socket at which it listens exists from the beginning: this program may end at once."""
+        import subprocess  # most commands find a service that another program has started
 
-        from recallog_projections import private_files
-
-        of_user = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
-        private_files.make_folder(place.log.parent)
-        ours, theirs = socket.socketpair()
-        with theirs, _log(place.log) as log:
+        with hosting.listen(place) as listener, _log(place.log) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],
-                stdin=theirs.fileno(),
+                stdin=listener.fileno(),
                 stdout=log,
                 stderr=log,
-                # A backtrace of the engine takes seconds, in which nothing is answered.
-                env={**of_user, **ONE_THREAD, **ONE_ARENA, "RUST_BACKTRACE": "0"},
-                start_new_session=True,  # Ctrl-C in the terminal then does not end it
+                # A backtrace of the engine takes seconds, in which queries are not answered.
+                env={**hosting.inherited_environment(), **ONE_THREAD, **ONE_ARENA, "RUST_BACKTRACE": "0"},
+                cwd="/",  # it serves other folders too
+                start_new_session=True,  # otherwise Ctrl-C in the terminal would end it
             )
-        self._lease = Lease(ours, self._process.pid, asked)
-        # Reaps it if it ends first. The thread ends with this process.
-        Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
+            # The thread reaps the process if it ends first, and ends with this program.
+            Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
+            connection = self._connect(place)
+        if connection is None:
+            raise FileNotFoundError(place.socket)
+        return connection
 
     @property
     def _outlives(self) -> bool:
@@ -269,10 +282,10 @@ class ServiceProcess:
         return self._settings.index_idle_seconds > 0
 
     async def close(self) -> None:
-        """Have the folder closed if it is served for this program alone, and wait for that, at most for
+        """Close the folder if its service does not outlive this program, and wait for that, at most for
         `deadline_seconds`.
 
-        A process that this one has started, and that is stopped, is killed.
+        A process that this program has started and that is stopped is then killed. It serves nobody.
         """
         self._closed = True
         await run_in_own_thread(self._end)
@@ -300,7 +313,7 @@ class ServiceProcess:
 
 
 def _log(path: Path) -> IO[bytes]:
-    """The log for appending; the process also serves if its log cannot be written."""
+    """The log, opened for appending. The process also serves if its log cannot be written."""
     from recallog_projections import private_files
 
     try:
@@ -311,10 +324,8 @@ def _log(path: Path) -> IO[bytes]:
 
 
 def _explain_end(code: int | None, home: Path, log: Path) -> str:
-    """Why a process ended, and what to do: its last line in the log, a full disk, or files that may be damaged.
-
-    `code` is None if it is not known: another program has started the process.
-    """
+    """Why a process ended, and what to do. The reasons are its last line in the log, a full disk, or files that may be
+    damaged. `code` is None if another program has started the process."""
     from recallog_projections.file_errors import has_room
     from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
 
@@ -325,7 +336,8 @@ def _explain_end(code: int | None, home: Path, log: Path) -> str:
     if folder.exists() and not has_room(folder, OPENING_BYTES_MIN):
         then = f". The disk of {folder} is full: free some space, and the index continues"
     elif how in _CRASHES:
-        then = f". A file in {folder} may be damaged: try again; after some crashes the index is built again"
+        then = f". A file in {folder}, or of another folder that it served, may be damaged: try again; after some "
+        then += "crashes the index is built again"
     last = ""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))

@@ -17,34 +17,38 @@ from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
 
 HANG_SECONDS = 120.0
 """How long the event loop may be blocked before the process ends itself. The engine blocks it in each call: up to half
-a second, and for seconds where a large index is opened on a slow disk. On damaged files a call may never return."""
+a second, and for seconds if a large index is opened on a slow disk. On damaged files, a call may never return."""
 CRASHES = 2
-"""How often a process may crash or hang in the engine of a folder before its files are set aside: they are damaged,
-and the next process would end like that too."""
+"""How often a process may crash or hang in the engine of a folder before its files are set aside. They are then
+considered damaged, and the next process would end in the same way."""
 CRASH_SECONDS = 24 * 3600.0
 """How long crashes are remembered."""
 _REPORTS = re.compile(rb"^(?=Fatal Python error|Timeout \()", re.MULTILINE)
-"""Where the reports of `faulthandler` begin."""
+"""The beginnings of the reports of `faulthandler`."""
 _CRASHED = re.compile(rb"^Current thread .*\n(?:  .*\n)*", re.MULTILINE)
-"""The stack of the thread that crashed. After a hang there is none."""
+"""The stack of the thread that crashed. The report of a hang does not have one."""
 _ENGINE = b"engines/edge.py"
-"""What this stack contains if the engine was called."""
+"""A part of this stack if the engine was called."""
 
 _log = logging.getLogger("recallog.index")
 
 Calling = Callable[[], AbstractContextManager[None]]
-"""Entered while the engine of one folder is called."""
+"""Makes the context in which the engine of one folder is called."""
 
 
 class CrashReports:
-    """Where Python reports a crash or a hang of this process: standard error, or the file of one folder.
+    """Where Python reports a crash or a hang of this process: in the file of the folder whose engine is called, or else
+    on standard error.
 
-    The engine holds the interpreter lock, so that its calls for several folders take turns in any case.
+    Calls of engines take turns. They would do so anyway, because the library holds the interpreter lock.
     """
 
     def __init__(self) -> None:
         self._descriptor = os.dup(2)
         self._calling = Lock()
+
+    def enable(self) -> None:
+        """Report crashes and hangs from now on, until this process ends."""
         faulthandler.enable(self._descriptor)
         self.show_alive()
 
@@ -54,16 +58,17 @@ class CrashReports:
 
     @contextmanager
     def of_folder(self, home: Path) -> Iterator[Calling]:
-        """Record where this process ends in the engine of a folder, after setting its files aside if it did before.
+        """Record crashes and hangs in the engine of a folder. If there were some before, its files are set aside first.
 
-        While the disk is full, no crash counts: the engine writes through memory maps, and the system ends its process.
+        While the disk is full, crashes do not count: the engine writes through memory maps, and the system ends its
+        process.
         """
         with (home / layout.INDEX_CRASHES).open("a+b") as file:
             if time.time() - os.fstat(file.fileno()).st_mtime > CRASH_SECONDS:
                 file.truncate(0)
             file.seek(0)
             if not has_room(home / layout.INDEX, OPENING_BYTES_MIN):
-                file.truncate(0)  # the full disk has ended the process, which damages no file
+                file.truncate(0)  # the full disk has ended the process, which does not damage a file
             if sum(map(_is_of_engine, _REPORTS.split(file.read()))) >= CRASHES:
                 set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
                 file.truncate(0)
@@ -81,11 +86,12 @@ class CrashReports:
 
 
 def _is_of_engine(report: bytes) -> bool:
+    """Whether the thread that crashed, or some thread in a hang, was in the engine."""
     return _ENGINE in (b"".join(_CRASHED.findall(report)) or report)
 
 
 def set_aside(folder: Path, reason: str) -> None:
-    """Rename the folder of the engine, so that the index is built again. An earlier one is deleted."""
+    """Rename the folder of the engine, so that the index is rebuilt. A folder that was set aside earlier is deleted."""
     if not folder.exists():
         return
     aside = folder.with_name(f"{folder.name}.damaged")

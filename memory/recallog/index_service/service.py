@@ -1,9 +1,9 @@
 """The service of one folder's index.
 
 The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
-a process of its own, together with the model, the ledger and the views (`recallog.index_service.host`). The service
+a separate process, together with the model, the ledger and the views (`recallog.index_service.host`). The service
 follows the ledger, and executes the operations that need the index for all processes of the folder: one message, one
-answer. It listens on a local port, which a file in the folder names.
+answer. A file in the folder names the socket of the process, and the token of the folder.
 
 The service outlives the program that asked for it: it ends when it has indexed everything and has executed no call for
 `index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the program that asked for it.
@@ -28,7 +28,7 @@ from recallog.index import messages
 from recallog.index.indexer import Indexer
 from recallog.index.remote import WORKING_SECONDS
 from recallog.index.semantic_index import IndexInProcess
-from recallog.index_service.connection import Connection, OtherVersion
+from recallog.index_service.connection import Connection
 from recallog.memory import Memory
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
@@ -57,15 +57,17 @@ _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 class Service:
     """Serves one folder."""
 
-    def __init__(self, settings: Settings, stopping: StopSignal, engine: Engine, working_folder: Path) -> None:
-        """The names of models in folders are relative to `working_folder`."""
+    def __init__(
+        self, settings: Settings, stopping: StopSignal, engine: Engine, working_folder: Path, socket: str
+    ) -> None:
+        """Names of models in folders are relative to `working_folder`. `socket` is the path of the process' socket."""
         home = settings.home
         self._settings = settings
         self._stopping = stopping
         self._address = home / layout.INDEX_ADDRESS
-        self._token = secrets.token_hex(16)
-        self._named: messages.ServiceAddress | None = None
-        """The content of the address file while this process serves the folder."""
+        self.token = secrets.token_hex(16)
+        """Names the folder at the socket."""
+        self._named = messages.ServiceAddress(socket, self.token, os.getpid())
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
         """The number of calls in progress."""
@@ -104,12 +106,12 @@ class Service:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self._ledger.close)
             closing.push_async_callback(self._index.close)
-            server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=messages.BUFFER_BYTES)
-            closing.callback(server.close)
             closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
-            self._named = messages.ServiceAddress(server.sockets[0].getsockname()[1], self._token, os.getpid())
-            messages.write_address(self._address, self._named)
+            aside = self._address.with_suffix(".new")
+            aside.touch(mode=0o600)
+            aside.write_bytes(msgspec.json.encode(self._named))
+            aside.replace(self._address)
             await asyncio.gather(self._indexer.run(self._stopping, self._report_indexed), self._end_when_idle())
 
     async def _close_memories(self) -> None:
@@ -125,9 +127,9 @@ class Service:
                 release_memory()
             is_idle = 0 < self._idle_seconds < idle_seconds
             if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
-                self._stop()
+                self.stop()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """End this service after removing it from the folder, so that the next client starts another process."""
         self._leave_folder()
         self._stopping.set()
@@ -147,18 +149,6 @@ class Service:
     def _report_indexed(self, done: int, total: int) -> None:
         self._active_at = time.monotonic()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Execute the call of one connection."""
-        async with Connection(reader, writer) as connection:
-            try:
-                call = await connection.receive_call(self._token)
-            except OtherVersion:
-                self._stop()
-                return
-            if call is not None:
-                with self._in_use():
-                    await self._execute(call, connection)
-
     @contextmanager
     def _in_use(self) -> Iterator[None]:
         self._calls += 1
@@ -168,8 +158,12 @@ class Service:
             self._calls -= 1
             self._active_at = time.monotonic()
 
+    async def execute(self, call: messages.Call, connection: Connection) -> None:
+        """Send the answer to `call`. If the client disconnects first, the call is cancelled."""
+        with self._in_use():
+            await self._execute(call, connection)
+
     async def _execute(self, call: messages.Call, connection: Connection) -> None:
-        """Send the answer to `call`, unless the client disconnects before: then the call is cancelled."""
 
         def report(done: int, total: int) -> None:
             connection.send(messages.Progressed(done, total))
@@ -200,7 +194,7 @@ class Service:
                 return messages.Result(await self._perform_recall(call))
             return messages.Result(await self._perform_operation(call, report))
         except StorageReplaced:
-            self._stop()
+            self.stop()
             return messages.Gone()
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
             if isinstance(error, IndexDamaged):

@@ -1,37 +1,26 @@
-"""The start of the process that serves indexes: its lock, and its address.
+"""The start of the process that serves indexes.
 
-Imports are late: the process says who it is before it imports the engine and the model.
+Imports are deferred, so that programs can connect to the process before it imports the engine and the model.
 """
 
 import logging
 import os
+import socket
 
-from recallog.index import hosting, messages
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
-FORMER_SECONDS = 5.0
-"""How long a process waits for the end of the one before, which answers nobody any more."""
+from recallog.json_lines import JsonLines
 
 
 def main() -> None:
-    """Serve folders, first that of the request on standard input, until none is served any more.
-
-    If another process does so, it is handed the request.
-    """
+    """Serve folders at the socket that is standard input, until none is served any more."""
     from recallog_projections import private_files
 
+    listener = socket.socket(fileno=os.dup(0))
+    listener.listen()  # from here on, the system names this process to programs that connect
     os.umask(private_files.UMASK)  # the engine's library creates files too
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.basicConfig(level=logging.INFO, handlers=[handler := logging.StreamHandler()])
+    handler.setFormatter(JsonLines())
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
-    place = hosting.find_place()
-    try:
-        with private_files.hold_lock(place.lock, FORMER_SECONDS):
-            messages.write_address(place.address, messages.ServiceAddress(0, "", os.getpid()))
-            try:
-                from recallog.index_service.host import serve
 
-                serve(place)
-            finally:
-                place.address.unlink(missing_ok=True)
-    except private_files.LockHeld:
-        hosting.hand_over(place)
+    from recallog.index_service.host import serve
+
+    serve(listener)
