@@ -119,7 +119,11 @@ class Lease:
         Raises the error because of which the folder is not served, or `EOFError` if the process has ended.
         """
         while self._has_data(wait_seconds):
-            match self._read_frame():
+            length = int.from_bytes(self._stream.read(messages.LENGTH_BYTES), "big")
+            data = self._stream.read(length)
+            if not length or len(data) < length:
+                raise EOFError("it has ended")
+            match messages.frame(data):
                 case messages.Result(value):
                     return msgspec.json.decode(value, type=messages.Ending)
                 case messages.Failed() as failed:
@@ -137,16 +141,6 @@ class Lease:
         finally:
             self._socket.settimeout(None)
         return True
-
-    def _read_frame(self) -> messages.Frame:
-        length = int.from_bytes(self._read(messages.LENGTH_BYTES), "big")
-        return messages.frame(self._read(length))
-
-    def _read(self, length: int) -> bytes:
-        data = self._stream.read(length)
-        if len(data) < length:
-            raise EOFError("it has ended")
-        return data
 
     def end(self, wait_seconds: float) -> messages.Ending | None:
         """Close the folder, and wait for that; None if the process does not respond for `wait_seconds`."""

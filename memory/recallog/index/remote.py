@@ -184,13 +184,3 @@ def _remove_stale_address(home: Path) -> bool:
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
     return False
-
-
-def remove_unreadable_address(home: Path) -> None:
-    """Delete the address if it is damaged or in another form, so that the service that wrote it ends."""
-    try:
-        read_address(home)
-    except msgspec.MsgspecError:
-        (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
-    except OSError:
-        pass

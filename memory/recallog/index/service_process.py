@@ -17,7 +17,7 @@ import msgspec
 from recallog import layout
 from recallog.index import hosting, messages
 from recallog.index.hosting import Lease
-from recallog.index.remote import ServiceAbsent, activity, call, read_address
+from recallog.index.remote import ServiceAbsent, activity, call
 from recallog.settings import Settings
 from recallog_projections.native_threads import ONE_ARENA, ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
@@ -165,8 +165,6 @@ class ServiceProcess:
         try:
             ending = lease.read_ending()
         except (OSError, EOFError, msgspec.MsgspecError):
-            if self._has_served(lease.pid):
-                self._failures = 0
             self._close_lease()
             if lease.is_served:
                 raise self._note_end() from None
@@ -185,13 +183,6 @@ class ServiceProcess:
         if self._lease is not None:
             self._lease.close()
             self._lease = None
-
-    def _has_served(self, pid: int) -> bool:
-        """Whether the process `pid` has served, so that it has left its address behind."""
-        try:
-            return read_address(self._home).pid == pid
-        except (OSError, msgspec.MsgspecError):
-            return False
 
     def _note_end(self) -> IndexUnavailable:
         """The error for a process that has ended although it should serve the folder."""
@@ -234,15 +225,11 @@ class ServiceProcess:
         """A connection to the process; None if none listens."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(self._settings.deadline_seconds)
-        try:
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             connection.connect(str(place.socket))
-        except (FileNotFoundError, ConnectionRefusedError):
-            connection.close()
-            return None
-        except OSError:
-            connection.close()
-            raise
-        return connection
+            return connection
+        connection.close()
+        return None
 
     def _check_writable(self) -> None:
         from recallog_projections.file_errors import has_space, why_not_writable
@@ -276,11 +263,6 @@ class ServiceProcess:
             raise FileNotFoundError(place.socket)
         return connection
 
-    @property
-    def _outlives(self) -> bool:
-        """Whether the service outlives the process that starts it."""
-        return self._settings.index_idle_seconds > 0
-
     async def close(self) -> None:
         """Close the folder if its service does not outlive this program, and wait for that, at most for
         `deadline_seconds`.
@@ -292,20 +274,16 @@ class ServiceProcess:
 
     def _end(self) -> None:
         with self._asking:
-            lease, self._lease = self._lease, None
-            process, self._process = self._process, None
-            if lease is None:
-                return
-            if self._outlives:
-                lease.close()
+            lease, process = self._lease, self._process
+            if lease is None or self._settings.index_idle_seconds > 0:
+                self._close_lease()
                 return
             before = activity(lease.pid)
             ending = lease.end(self._settings.deadline_seconds)
-            if process is None:
-                return
-            if ending is None and activity(lease.pid) == before:
+            self._lease = None
+            if process is not None and ending is None and activity(lease.pid) == before:
                 process.kill()
-            if ending is None or ending.is_last:
+            if process is not None and (ending is None or ending.is_last):
                 from subprocess import TimeoutExpired
 
                 with contextlib.suppress(TimeoutExpired):

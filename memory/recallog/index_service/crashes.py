@@ -25,10 +25,6 @@ CRASH_SECONDS = 24 * 3600.0
 """How long crashes are remembered."""
 _REPORTS = re.compile(rb"^(?=Fatal Python error|Timeout \()", re.MULTILINE)
 """The beginnings of the reports of `faulthandler`."""
-_CRASHED = re.compile(rb"^Current thread .*\n(?:  .*\n)*", re.MULTILINE)
-"""The stack of the thread that crashed. The report of a hang does not have one."""
-_ENGINE = b"engines/edge.py"
-"""A part of this stack if the engine was called."""
 
 _log = logging.getLogger("recallog.index")
 
@@ -69,7 +65,7 @@ class CrashReports:
             file.seek(0)
             if not has_room(home / layout.INDEX, OPENING_BYTES_MIN):
                 file.truncate(0)  # the full disk has ended the process, which does not damage a file
-            if sum(map(_is_of_engine, _REPORTS.split(file.read()))) >= CRASHES:
+            if len(_REPORTS.findall(file.read())) >= CRASHES:
                 set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
                 file.truncate(0)
 
@@ -83,11 +79,6 @@ class CrashReports:
                         os.dup2(2, self._descriptor, inheritable=False)
 
             yield calling
-
-
-def _is_of_engine(report: bytes) -> bool:
-    """Whether the thread that crashed, or some thread in a hang, was in the engine."""
-    return _ENGINE in (b"".join(_CRASHED.findall(report)) or report)
 
 
 def set_aside(folder: Path, reason: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from recallog import layout
-from recallog.index import messages, remote
+from recallog.index import messages
 from recallog.index_service.connection import Connection
 from recallog.index_service.crashes import CrashReports
 from recallog.index_service.service import Service
@@ -117,7 +117,6 @@ class Host:
                         connection.send(messages.StillWorking())
                         await self._serve_folder(settings, Path(call.working_folder), connection)
                 except private_files.LockHeld:
-                    remote.remove_unreadable_address(settings.home)
                     elsewhere = True
                 finally:
                     del self._homes[settings.home]

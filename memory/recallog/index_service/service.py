@@ -14,8 +14,8 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -149,27 +149,15 @@ class Service:
     def _report_indexed(self, done: int, total: int) -> None:
         self._active_at = time.monotonic()
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
-            self._active_at = time.monotonic()
-
     async def execute(self, call: messages.Call, connection: Connection) -> None:
         """Send the answer to `call`. If the client disconnects first, the call is cancelled."""
-        with self._in_use():
-            await self._execute(call, connection)
-
-    async def _execute(self, call: messages.Call, connection: Connection) -> None:
 
         def report(done: int, total: int) -> None:
             connection.send(messages.Progressed(done, total))
 
         executing = asyncio.create_task(self._answer(call, report))
         disconnected = asyncio.create_task(connection.end())
+        self._calls += 1
         try:
             while not executing.done() and not disconnected.done():
                 await asyncio.wait(
@@ -181,6 +169,8 @@ class Service:
                 connection.send(executing.result())
                 await connection.drain()
         finally:
+            self._calls -= 1
+            self._active_at = time.monotonic()
             await cancel_all(executing, disconnected)
 
     async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:

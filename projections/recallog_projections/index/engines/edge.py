@@ -66,7 +66,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-from recallog_projections.index.engines.kept_points import KeptPoint, KeptPoints, ReadPoint
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptPoint, KeptPoints, ReadPoint
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -119,6 +119,8 @@ _NOT_DAMAGE = (
 """Parts of the library's messages about the system, which say nothing about the content of files."""
 
 _UNREADABLE = KeptPoint({}, None)
+_KEPT = KeptBytes(limits.KEPT_POINTS_BYTES)
+"""The bound for all folders that this process serves."""
 
 _log = logging.getLogger("recallog.index")
 
@@ -154,7 +156,7 @@ class EdgeEngine(Engine):
     """
 
     def __init__(self, folder: Path, calling: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-        """`calling` makes what is entered, in another thread, while the library may be called."""
+        """`calling` makes the context in which the library is called, in another thread."""
         self._folder = folder
         self._calling = calling
         self._open: dict[str, _OpenShard] = {}
@@ -391,7 +393,7 @@ class EdgeEngine(Engine):
             self._set_aside(collection, str(error))
             raise self._make_lost_error(collection) from error
         private_files.restrict(path)
-        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), limits.KEPT_POINTS_BYTES))
+        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), _KEPT))
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
             _read_ahead(path / "segments")
