@@ -181,19 +181,19 @@ def test_the_process_does_not_have_the_secrets_of_the_program_that_starts_it(
 def test_another_version_and_other_variables_of_libraries_lead_to_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: str
 ) -> None:
-    one = hosting.find_place(tmp_path)
+    one = hosting.find_socket(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-chat")
-    assert hosting.find_place(tmp_path / "elsewhere") == one
+    assert hosting.find_socket(tmp_path / "elsewhere") == one
     if differs == "version":
         monkeypatch.setattr(hosting, "__version__", "0.0.0")
     else:
         monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    assert hosting.find_place(tmp_path) != one
+    assert hosting.find_socket(tmp_path) != one
 
 
 def test_the_folder_of_the_socket_is_open_to_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Path(os.environ["XDG_RUNTIME_DIR"])
-    folder = hosting.find_place(tmp_path).socket.parent
+    folder = hosting.find_socket(tmp_path).parent
     assert (folder.parent, folder.stat().st_mode & 0o777) == (session, 0o700)
     shared, linked = session / "shared", session / "linked"
     shared.mkdir()
@@ -203,9 +203,9 @@ def test_the_folder_of_the_socket_is_open_to_its_user_alone(tmp_path: Path, monk
     beside = session / f"recallog-{os.getuid()}"
     for unsuitable in (shared, linked):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(unsuitable))
-        assert hosting.find_place(session / "m").socket.parent == beside
+        assert hosting.find_socket(session / "m").parent == beside
     beside.chmod(0o755)
-    assert hosting.find_place(session / "m").socket.parent == session / "m" / layout.INDEX
+    assert hosting.find_socket(session / "m").parent == session / "m" / layout.INDEX
 
 
 def test_a_folder_is_not_served_if_no_place_is_suitable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +249,19 @@ def test_a_folder_is_closed_when_it_is_idle_and_the_process_serves_the_others(ho
     ended(pid)
 
 
+def test_folders_are_served_again_after_the_socket_was_deleted(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            pid = address(homes[0]).pid
+            Path(address(homes[0]).socket).unlink()
+            await asyncio.to_thread(ended, pid)
+            assert await answered(memory, MILL[0]) == (MILL[1], None)
+            assert address(homes[0]).pid != pid
+
+    run(work())
+
+
 def test_a_folder_that_another_process_holds_is_refused_and_the_process_ends(homes: tuple[Path, Path]) -> None:
     from recallog.index.ownership import Ownership
 
@@ -273,7 +286,7 @@ def test_requests_that_are_not_of_the_protocol_end_no_folder(homes: tuple[Path, 
     async def work() -> None:
         async with Memory.open(settings(homes[0])) as memory:
             await memory.recall("village", "baker", MILL[0], wait_index=True)
-            place = hosting.find_place(homes[0])
+            place = hosting.find_socket(homes[0])
             hello = messages.frame_message(messages.Handshake(""))
             wrong: Sequence[bytes] = (
                 b"",
@@ -284,7 +297,7 @@ def test_requests_that_are_not_of_the_protocol_end_no_folder(homes: tuple[Path, 
                 hello + messages.frame_message(messages.Serve(b'{"home": 5}', "/")),
             )
             for sent in wrong:
-                reader, writer = await asyncio.open_unix_connection(place.socket)
+                reader, writer = await asyncio.open_unix_connection(place)
                 writer.write(sent)
                 writer.write_eof()
                 assert b"Result" not in await reader.read()
@@ -299,7 +312,7 @@ def test_an_error_of_one_folder_reaches_the_program_that_asked_for_it(homes: tup
         async with Memory.open(settings(homes[0])) as memory:
             await memory.recall("village", "baker", MILL[0], wait_index=True)
             (homes[1] / layout.INDEX).write_text("no folder")
-            place = ServiceProcess(settings(homes[0]))._connect(hosting.find_place(homes[0]))
+            place = ServiceProcess(settings(homes[0]))._connect(hosting.find_socket(homes[0]))
             assert place is not None
             lease = Lease(place, hosting.pid_of_peer(place), settings(homes[1]))
             assert lease.pid == address(homes[0]).pid

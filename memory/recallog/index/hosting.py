@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -32,16 +31,6 @@ _INHERITED = re.compile(
 """Names of the variables that the process gets: those on which Python, and the libraries of models, depend."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostPlace:
-    """The files of the process that serves indexes, in a folder that only the user can open."""
-
-    socket: Path
-    lock: Path
-    """Held by a program that starts the process."""
-    log: Path
-
-
 def inherited_environment() -> dict[str, str]:
     """The part of the environment that the process gets. Settings of a folder, and other secrets, are not in it."""
     found = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
@@ -50,12 +39,13 @@ def inherited_environment() -> dict[str, str]:
     return found
 
 
-def find_place(home: Path) -> HostPlace:
-    """The files of the process for this user, this installation and this environment; `home` is the folder to serve.
+def find_socket(home: Path) -> Path:
+    """The socket of the process for this user, this installation and this environment; `home` is the folder to serve.
 
-    A program with another version, or with other variables that the process would get, finds another process. The files
-    are in the user's folder for the session, or else beside the system's temporary files, or else in `home`. Raises
-    `IndexUnavailable` if none of these folders is suitable.
+    A program with another version, or with other variables that the process would get, finds another process. The
+    socket is in the user's folder for the session, or else beside the system's temporary files, or else in `home`, in a
+    folder that only the user can open. Beside it are a lock, which is held while the process is started, and a log.
+    Raises `IndexUnavailable` if none of these folders is suitable.
     """
     if not hasattr(socket, "AF_UNIX"):
         raise IndexUnavailable("this system has no Unix sockets, by which the process of the index is reached")
@@ -65,7 +55,7 @@ def find_place(home: Path) -> HostPlace:
         with suppress(OSError):
             private_files.make_folder(folder)
             if _is_private(folder) and len(os.fsencode(folder)) + len(name) < _PATH_BYTES_MAX - len("/.socket"):
-                return HostPlace(*(folder / f"{name}.{kind}" for kind in ("socket", "lock", "log")))
+                return folder / f"{name}.socket"
     raise IndexUnavailable(
         "the process of the index needs a folder for its socket that belongs to this user, is not open to others and "
         "has a short name: name one in XDG_RUNTIME_DIR"
@@ -87,11 +77,11 @@ def _is_private(folder: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
-def listen(place: HostPlace) -> socket.socket:
+def listen(path: Path) -> socket.socket:
     """The socket of a new process, at which programs can connect before it has started. Raises `OSError`."""
-    place.socket.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(place.socket))
+    listener.bind(str(path))
     listener.listen()
     return listener
 
@@ -162,5 +152,5 @@ def pid_of_peer(connection: socket.socket) -> int:
     """The process that listens at the other end of a connection; 0 if the system does not report it."""
     if sys.platform != "linux":
         return 0
-    pid, _user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid)
+    credentials = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(credentials[0])

@@ -91,7 +91,8 @@ class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
 
-Call = Perform | Recall | Health | Serve
+FolderCall = Perform | Recall | Health
+Call = FolderCall | Serve
 
 
 class Ending(msgspec.Struct):

@@ -1,4 +1,7 @@
-"""How a program has the index of its folder served: it asks the process of the user, or starts it."""
+"""How a program has the index of its folder served: it asks the process of the user, or starts it.
+
+Most commands find a service, and do not import this module.
+"""
 
 import asyncio
 import contextlib
@@ -6,25 +9,26 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
 from threading import Lock, Thread
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
 
 from recallog import layout
 from recallog.index import hosting, messages
 from recallog.index.hosting import Lease
-from recallog.index.remote import ServiceAbsent, activity, call
+from recallog.index.ownership import held_by, owner_of
+from recallog.index.remote import WORKING_SECONDS, activity, read_health
 from recallog.settings import Settings
+from recallog_projections import private_files
+from recallog_projections.file_errors import has_room, has_space, why_not_writable
 from recallog_projections.native_threads import ONE_ARENA, ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, RecallogError
-
-if TYPE_CHECKING:
-    import subprocess
 
 START_SECONDS = 20.0
 """How long a service may take to start, as long as its process shows that it is alive. A new one imports the engine."""
@@ -72,29 +76,15 @@ class ServiceProcess:
         self._retry_at = 0.0
         self._closed = False
 
-    async def health(self, *, patient: bool = False) -> messages.HealthReport | None:
-        """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
-
-        The address file does not prove that a service runs: a killed process leaves it behind.
-        """
-        try:
-            data = await call(
-                self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds, patient=patient
-            )
-        except ServiceAbsent:
-            return None
-        self._failures = 0
-        return msgspec.json.decode(data, type=messages.HealthReport)
-
     async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Start a service if none answers, without waiting for it. Returns the health of the service that answers.
 
         Raises `IndexUnavailable` if its process cannot be started, or does not respond.
         """
-        health = await self.health(patient=patient)
-        if health is None:
-            from recallog.index.ownership import held_by, owner_of  # most commands find a service
-
+        health = await read_health(self._home, self._settings.deadline_seconds, patient=patient)
+        if health is not None:
+            self._failures = 0
+        else:
             owner = await asyncio.to_thread(owner_of, self._home)
             if owner is not None:
                 raise held_by(self._home, owner)
@@ -156,9 +146,8 @@ class ServiceProcess:
                 try:
                     self._ask()
                 except OSError as error:
-                    raise self._note_failure(
-                        IndexUnavailable(f"the index's process cannot be started: {error}")
-                    ) from error
+                    failure = IndexUnavailable(f"the index's process cannot be started: {error}")
+                    raise self._note_failure(failure) from error
 
     def _has_ended(self, lease: Lease) -> bool:
         """Whether the serving of the folder has ended without an error. Raises `IndexUnavailable` if it has failed."""
@@ -186,14 +175,12 @@ class ServiceProcess:
 
     def _note_end(self) -> IndexUnavailable:
         """The error for a process that has ended although it should serve the folder."""
-        from subprocess import TimeoutExpired
-
         code = None
         if self._process is not None:
-            with contextlib.suppress(TimeoutExpired):
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(_END_SECONDS)
             self._process = None
-        why = _explain_end(code, self._home, hosting.find_place(self._home).log)
+        why = _explain_end(code, self._home, hosting.find_socket(self._home).with_suffix(".log"))
         return self._note_failure(IndexUnavailable(why) if code and code > 0 else ServiceKilled(why))
 
     def _note_failure(self, failure: IndexUnavailable) -> IndexUnavailable:
@@ -206,34 +193,30 @@ class ServiceProcess:
 
     def _ask(self) -> None:
         """Ask the process of the user to serve the folder, after starting it if none listens."""
-        from recallog_projections import private_files
-
         self._check_writable()
         self._process = None
-        place = hosting.find_place(self._home)
-        connection = self._connect(place)
+        path = hosting.find_socket(self._home)
+        connection = self._connect(path)
         if connection is None:
             try:
-                with private_files.hold_lock(place.lock, self._settings.deadline_seconds):
-                    connection = self._connect(place) or self._spawn(place)
+                with private_files.hold_lock(path.with_suffix(".lock"), self._settings.deadline_seconds):
+                    connection = self._connect(path) or self._spawn(path)
             except private_files.LockHeld:
-                raise TimeoutError(f"another program holds {place.lock}") from None
+                raise TimeoutError(f"another program is starting it at {path}") from None
         pid = hosting.pid_of_peer(connection) if self._process is None else self._process.pid
         self._lease = Lease(connection, pid, self._settings)
 
-    def _connect(self, place: hosting.HostPlace) -> socket.socket | None:
+    def _connect(self, path: Path) -> socket.socket | None:
         """A connection to the process; None if none listens."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(self._settings.deadline_seconds)
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-            connection.connect(str(place.socket))
+            connection.connect(str(path))
             return connection
         connection.close()
         return None
 
     def _check_writable(self) -> None:
-        from recallog_projections.file_errors import has_space, why_not_writable
-
         folder = self._home / layout.INDEX
         if folder.exists() and not folder.is_dir():
             raise IndexUnavailable(f"{folder} is not a folder: move it away, and the next query builds the index")
@@ -241,11 +224,9 @@ class ServiceProcess:
         if why and has_space(self._home):
             raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
 
-    def _spawn(self, place: hosting.HostPlace) -> socket.socket:
+    def _spawn(self, path: Path) -> socket.socket:
         """Start the process. The socket at which it listens exists from the beginning: this program may end at once."""
-        import subprocess  # most commands find a service that another program has started
-
-        with hosting.listen(place) as listener, _log(place.log) as log:
+        with hosting.listen(path) as listener, _log(path.with_suffix(".log")) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],
                 stdin=listener.fileno(),
@@ -258,9 +239,9 @@ class ServiceProcess:
             )
             # The thread reaps the process if it ends first, and ends with this program.
             Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
-            connection = self._connect(place)
+            connection = self._connect(path)
         if connection is None:
-            raise FileNotFoundError(place.socket)
+            raise FileNotFoundError(path)
         return connection
 
     async def close(self) -> None:
@@ -278,22 +259,24 @@ class ServiceProcess:
             if lease is None or self._settings.index_idle_seconds > 0:
                 self._close_lease()
                 return
-            before = activity(lease.pid)
             ending = lease.end(self._settings.deadline_seconds)
             self._lease = None
-            if process is not None and ending is None and activity(lease.pid) == before:
+            if process is not None and ending is None and not _is_active(process.pid):
                 process.kill()
             if process is not None and (ending is None or ending.is_last):
-                from subprocess import TimeoutExpired
-
-                with contextlib.suppress(TimeoutExpired):
+                with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(self._settings.deadline_seconds)
+
+
+def _is_active(pid: int) -> bool:
+    """Whether a process computes, or waits for a processor."""
+    before = activity(pid)
+    time.sleep(WORKING_SECONDS)
+    return activity(pid) != before
 
 
 def _log(path: Path) -> IO[bytes]:
     """The log, opened for appending. The process also serves if its log cannot be written."""
-    from recallog_projections import private_files
-
     try:
         return private_files.open_file(path, "ab")
     except OSError as error:
@@ -304,7 +287,6 @@ def _log(path: Path) -> IO[bytes]:
 def _explain_end(code: int | None, home: Path, log: Path) -> str:
     """Why a process ended, and what to do. The reasons are its last line in the log, a full disk, or files that may be
     damaged. `code` is None if another program has started the process."""
-    from recallog_projections.file_errors import has_room
     from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
 
     how, then, folder = "" if code is None else f"exit code {code}", "", home / layout.INDEX
@@ -314,8 +296,9 @@ def _explain_end(code: int | None, home: Path, log: Path) -> str:
     if folder.exists() and not has_room(folder, OPENING_BYTES_MIN):
         then = f". The disk of {folder} is full: free some space, and the index continues"
     elif how in _CRASHES:
-        then = f". A file in {folder}, or of another folder that it served, may be damaged: try again; after some "
-        then += "crashes the index is built again"
+        then = (
+            ". A file of this or another index may be damaged: try again; after some crashes that index is built again"
+        )
     last = ""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))

@@ -11,7 +11,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -45,7 +45,7 @@ _serving: ContextVar[Path | None] = ContextVar("serving", default=None)
 """The folder for which the present task works."""
 
 
-class Host:
+class IndexHost:
     """Serves folders at a socket, until none is served any more."""
 
     def __init__(self, listener: socket.socket, reports: CrashReports) -> None:
@@ -68,16 +68,25 @@ class Host:
         while not self._ending:
             self._reports.show_alive()
             await self._ending.pause(_ALIVE_SECONDS)
+            if not self._is_found():
+                for service in [*self._services.values()]:
+                    service.stop()
             if not self._homes and loop.time() > give_up:
-                self._leave()
                 break
+        self._leave()
         server.close()
+
+    def _is_found(self) -> bool:
+        """Whether programs that connect find this process. Not if its socket was deleted, or replaced by another."""
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     def _leave(self) -> None:
         """Let the next program start another process."""
-        with suppress(OSError):
-            if self._path.stat().st_ino == self._inode:
-                self._path.unlink()
+        if self._is_found():
+            self._path.unlink()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Execute the call of one connection. A program whose request is not answered asks again."""
@@ -89,16 +98,22 @@ class Host:
                     service.stop()
                 return
             call = await connection.receive_call()
-            if service is not None:
+            if isinstance(call, messages.Serve):
+                if self._is_found():
+                    await self._answer_request(call, connection)
+            elif service is not None:
                 await service.execute(call, connection)
-            elif isinstance(call, messages.Serve) and not self._ending:
-                ending = await self._serve(call, connection)
-                if not self._homes:
-                    self._leave()
-                connection.send(ending)
-                await connection.drain()
-                if not self._homes:
-                    self._ending.set()
+
+    async def _answer_request(self, call: messages.Serve, connection: Connection) -> None:
+        ending = await self._serve(call, connection)
+        if not self._homes:
+            self._leave()
+        try:
+            connection.send(ending)
+            await connection.drain()
+        finally:
+            if not self._homes:
+                self._ending.set()
 
     async def _serve(self, call: messages.Serve, connection: Connection) -> messages.Frame:
         """Serve a folder. Returns how that has ended."""
@@ -168,4 +183,4 @@ def serve(listener: socket.socket) -> None:
         handler.addFilter(lambda record: _serving.get() is None)
     reports = CrashReports()
     reports.enable()
-    asyncio.run(Host(listener, reports).run())
+    asyncio.run(IndexHost(listener, reports).run())

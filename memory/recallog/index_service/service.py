@@ -149,7 +149,7 @@ class Service:
     def _report_indexed(self, done: int, total: int) -> None:
         self._active_at = time.monotonic()
 
-    async def execute(self, call: messages.Call, connection: Connection) -> None:
+    async def execute(self, call: messages.FolderCall, connection: Connection) -> None:
         """Send the answer to `call`. If the client disconnects first, the call is cancelled."""
 
         def report(done: int, total: int) -> None:
@@ -173,12 +173,10 @@ class Service:
             self._active_at = time.monotonic()
             await cancel_all(executing, disconnected)
 
-    async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
+    async def _answer(self, call: messages.FolderCall, report: Progress) -> messages.Frame:
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
-            if isinstance(call, messages.Serve):
-                raise IndexUnavailable("a service has one folder")
             self._check_models(call.models)
             if isinstance(call, messages.Recall):
                 return messages.Result(await self._perform_recall(call))
