@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import select
 import socket
 import stat
 import struct
@@ -102,13 +103,16 @@ class Lease:
         self._stream: IO[bytes] = connection.makefile("rb")
         serve = messages.Serve(messages.encode_settings(settings), str(Path.cwd()))
         connection.sendall(messages.frame_message(messages.Handshake("")) + messages.frame_message(serve))
+        connection.settimeout(None)
+        self._readable = select.poll()
+        self._readable.register(connection, select.POLLIN)
 
     def read_ending(self, wait_seconds: float = 0.0) -> messages.Ending | None:
         """How the serving has ended; None if it has not, after waiting for `wait_seconds`.
 
         Raises the error because of which the folder is not served, or `EOFError` if the process has ended.
         """
-        while self._has_data(wait_seconds):
+        while self._readable.poll(wait_seconds * 1_000):
             length = int.from_bytes(self._stream.read(messages.LENGTH_BYTES), "big")
             data = self._stream.read(length)
             if not length or len(data) < length:
@@ -121,16 +125,6 @@ class Lease:
                 case _:
                     self.is_served = True
         return None
-
-    def _has_data(self, wait_seconds: float) -> bool:
-        self._socket.settimeout(wait_seconds)
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, TimeoutError):
-            return False
-        finally:
-            self._socket.settimeout(None)
-        return True
 
     def end(self, wait_seconds: float) -> messages.Ending | None:
         """Close the folder, and wait for that; None if the process does not respond for `wait_seconds`."""

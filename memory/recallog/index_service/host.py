@@ -11,7 +11,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -102,6 +102,7 @@ class IndexHost:
                 if self._is_found():
                     await self._answer_request(call, connection)
             elif service is not None:
+                _serving.set(service.home)
                 await service.execute(call, connection)
 
     async def _answer_request(self, call: messages.Serve, connection: Connection) -> None:
@@ -127,7 +128,6 @@ class IndexHost:
                 ended = self._homes[settings.home] = StopSignal()
                 _serving.set(settings.home)
                 try:
-                    private_files.make_folder(settings.home / layout.INDEX)
                     with private_files.hold_lock(settings.home / layout.INDEX_LOCK), _write_log(settings.home):
                         connection.send(messages.StillWorking())
                         await self._serve_folder(settings, Path(call.working_folder), connection)
@@ -161,11 +161,9 @@ class IndexHost:
 @contextmanager
 def _write_log(home: Path) -> Iterator[None]:
     """Write what is logged for a folder to its log. The folder is also served if its log cannot be written."""
-    try:
-        handler: logging.Handler = logging.FileHandler(home / layout.INDEX_LOG)
-    except OSError as error:
-        _log.warning("the log of the index cannot be written: %s", error)
-        handler = logging.NullHandler()
+    handler: logging.Handler = logging.NullHandler()
+    with suppress(OSError):
+        handler = logging.FileHandler(home / layout.INDEX_LOG)
     handler.setFormatter(JsonLines())
     handler.addFilter(lambda record: _serving.get() == home)
     logging.getLogger().addHandler(handler)

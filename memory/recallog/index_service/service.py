@@ -61,7 +61,7 @@ class Service:
         self, settings: Settings, stopping: StopSignal, engine: Engine, working_folder: Path, socket: str
     ) -> None:
         """Names of models in folders are relative to `working_folder`. `socket` is the path of the process' socket."""
-        home = settings.home
+        home = self.home = settings.home
         self._settings = settings
         self._stopping = stopping
         self._address = home / layout.INDEX_ADDRESS
