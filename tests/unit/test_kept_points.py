@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog_projections.index.engines.engine import Sparse
-from recallog_projections.index.engines.kept_points import KeptPoints, ReadPoint
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptPoints, ReadPoint
 
 ENOUGH = 1_000_000
 FIELDS = ("agent", "turn", "event")
@@ -42,7 +42,7 @@ def written(number: int) -> Written:
 
 def test_a_point_is_read_once() -> None:
     points = written(3)
-    kept = KeptPoints(points.read, ENOUGH)
+    kept = KeptPoints(points.read, KeptBytes(ENOUGH))
     assert kept.find(["0", "1"], ["turn"])["1"].payload["turn"] == 1
     assert kept.find(["1", "2", "1"], ["turn"])["1"].payload["turn"] == 1
     assert points.reads == [["0", "1"], ["2"]]
@@ -50,18 +50,34 @@ def test_a_point_is_read_once() -> None:
 
 def test_texts_are_not_kept() -> None:
     points = written(1)
-    kept = KeptPoints(points.read, ENOUGH)
+    kept = KeptPoints(points.read, KeptBytes(ENOUGH))
     for _ in range(2):
         assert kept.find(["0"], ["event"])["0"].payload == {"event": "e" * 100}
     assert points.reads == [["0"], ["0"]]
     assert kept.size_bytes == 0
 
 
+def test_collections_share_one_bound_and_the_one_that_read_last_keeps_its_points() -> None:
+    points = written(4)
+    alone = KeptPoints(points.read, KeptBytes(ENOUGH))
+    alone.find(["0"], ["turn"])
+    bound = KeptBytes(3 * alone.size_bytes)
+    one, other = KeptPoints(points.read, bound), KeptPoints(points.read, bound)
+    one.find(["0", "1", "2"], ["turn"])
+    other.find(["0", "1"], ["turn"])
+    assert (one.size_bytes, other.size_bytes) == (alone.size_bytes, 2 * alone.size_bytes)
+    one.find(["3"], ["turn"])
+    assert (one.size_bytes, other.size_bytes) == (2 * alone.size_bytes, alone.size_bytes)
+    del other
+    one.find(["0", "1", "2"], ["turn"])
+    assert one.size_bytes == 3 * alone.size_bytes
+
+
 def test_the_least_recently_used_points_are_removed_above_the_bound() -> None:
     points = written(3)
-    one = KeptPoints(points.read, ENOUGH)
+    one = KeptPoints(points.read, KeptBytes(ENOUGH))
     one.find(["0"], ["turn"])
-    kept = KeptPoints(points.read, 2 * one.size_bytes)
+    kept = KeptPoints(points.read, KeptBytes(2 * one.size_bytes))
     kept.find(["0", "1"], ["turn"])
     kept.find(["0"], ["turn"])
     assert kept.find(["2"], ["turn"]).keys() == {"2"}
@@ -76,7 +92,7 @@ def test_the_least_recently_used_points_are_removed_above_the_bound() -> None:
 def test_no_text_outlives_the_points() -> None:
     """`sys.intern` keeps texts until the process ends, in some versions of Python."""
     points = written(2)
-    kept = KeptPoints(points.read, ENOUGH)
+    kept = KeptPoints(points.read, KeptBytes(ENOUGH))
     for id_ in points.points:
         points.points[id_]["agent"] = "-".join(["shared", "by", "two"])
     first, second = (kept.find([id_], ["agent"])[id_].payload["agent"] for id_ in ("0", "1"))
@@ -89,7 +105,7 @@ def test_no_text_outlives_the_points() -> None:
 
 
 def test_more_points_than_the_bound_are_all_found() -> None:
-    kept = KeptPoints(written(5).read, 1)
+    kept = KeptPoints(written(5).read, KeptBytes(1))
     assert kept.find(map(str, range(5)), ["turn"]).keys() == {"0", "1", "2", "3", "4"}
     assert kept.size_bytes <= 1
 
@@ -105,7 +121,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=30), st.sampled_from([1, 4_000, ENOUGH]))
 def test_what_is_found_is_what_was_written_last(done: Sequence[tuple[str, Any, Any]], bytes_max: int) -> None:
     points = Written()
-    kept = KeptPoints(points.read, bytes_max)
+    kept = KeptPoints(points.read, KeptBytes(bytes_max))
     for step, wanted, argument in done:
         if step == "find":
             found = kept.find(wanted, sorted(argument))

@@ -19,7 +19,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -66,7 +66,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-from recallog_projections.index.engines.kept_points import KeptPoint, KeptPoints, ReadPoint
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptPoint, KeptPoints, ReadPoint
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -119,6 +119,8 @@ _NOT_DAMAGE = (
 """Parts of the library's messages about the system, which say nothing about the content of files."""
 
 _UNREADABLE = KeptPoint({}, None)
+_KEPT = KeptBytes(limits.KEPT_POINTS_BYTES)
+"""The bound for all folders that this process serves."""
 
 _log = logging.getLogger("recallog.index")
 
@@ -153,8 +155,10 @@ class EdgeEngine(Engine):
     `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, calling: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """`calling` makes the context in which the library is called, in another thread."""
         self._folder = folder
+        self._calling = calling
         self._open: dict[str, _OpenShard] = {}
         self._damage: dict[str, str] = {}
         """By collection: why it was set aside."""
@@ -221,7 +225,7 @@ class EdgeEngine(Engine):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        with self._translated_errors():
+        with self._calling(), self._translated_errors():
             try:
                 return work(*arguments)
             except BaseException as error:
@@ -351,7 +355,8 @@ class EdgeEngine(Engine):
             )
 
     def _close(self) -> None:
-        self._close_shards()
+        with self._calling():
+            self._close_shards()
 
     def _close_shards(self) -> None:
         for collection in [*self._open]:
@@ -388,7 +393,7 @@ class EdgeEngine(Engine):
             self._set_aside(collection, str(error))
             raise self._make_lost_error(collection) from error
         private_files.restrict(path)
-        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), limits.KEPT_POINTS_BYTES))
+        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), _KEPT))
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
             _read_ahead(path / "segments")

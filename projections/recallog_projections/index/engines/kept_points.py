@@ -7,7 +7,10 @@ the time of a recall.
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import count
+from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -31,17 +34,35 @@ class KeptPoint(msgspec.Struct, frozen=True, gc=False):
     size_bytes: int = 0
 
 
+class KeptBytes:
+    """The bound on the bytes that several `KeptPoints` keep together, also in several threads."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.lock = RLock()
+        """Held while points are found or removed."""
+        self._bytes_max = bytes_max
+        self._users: WeakKeyDictionary[KeptPoints, int] = WeakKeyDictionary()
+        """With the number of their last read."""
+        self._reads = count()
+
+    def make_room(self, user: "KeptPoints") -> None:
+        """Remove points until the bound holds: those of the least recently used collection first."""
+        self._users[user] = next(self._reads)
+        while sum(each.size_bytes for each in self._users) > self._bytes_max:
+            min((each for each in self._users if each.size_bytes), key=self._users.__getitem__).remove_oldest()
+
+
 class KeptPoints:
-    """Points by id, which `read` reads where they are not kept. Above `bytes_max`, the least recently used are removed.
+    """Points by id, which `read` reads where they are not kept. Above the bound, the least recently used are removed.
 
     The caller that writes or deletes points calls `forget` first. All kept points have the fields that were wanted of
     any point.
     """
 
-    def __init__(self, read: Callable[[list[str], list[str]], Iterable[ReadPoint]], bytes_max: int) -> None:
+    def __init__(self, read: Callable[[list[str], list[str]], Iterable[ReadPoint]], bound: KeptBytes) -> None:
         """`read` returns the existing points with some ids, with some fields and their terms."""
         self._read = read
-        self._bytes_max = bytes_max
+        self._bound = bound
         self._fields: frozenset[str] = frozenset()
         self._points: OrderedDict[str, KeptPoint] = OrderedDict()
         self._texts: dict[str, str] = {}
@@ -49,6 +70,10 @@ class KeptPoints:
 
     def find(self, ids: Iterable[str], fields: Collection[str]) -> dict[str, KeptPoint]:
         """The existing points with these ids, with `fields` at least. Those with texts are read, and not kept."""
+        with self._bound.lock:
+            return self._find(ids, fields)
+
+    def _find(self, ids: Iterable[str], fields: Collection[str]) -> dict[str, KeptPoint]:
         if not TEXT_FIELDS.isdisjoint(fields):
             read = self._read(list(dict.fromkeys(ids)), list(fields))
             return {id_: KeptPoint(payload, sparse) for id_, payload, sparse in read}
@@ -68,16 +93,20 @@ class KeptPoints:
             for id_, payload, sparse in self._read(list(missing), sorted(self._fields)):
                 found[id_] = self._points[id_] = kept = self._keep_point(payload, sparse)
                 self.size_bytes += kept.size_bytes
-            while self.size_bytes > self._bytes_max:
-                self.size_bytes -= self._points.popitem(last=False)[1].size_bytes
+            self._bound.make_room(self)
         return found
+
+    def remove_oldest(self) -> None:
+        """Remove the least recently used point."""
+        self.size_bytes -= self._points.popitem(last=False)[1].size_bytes
 
     def forget(self, ids: Iterable[str]) -> None:
         """Remove points that are written or deleted."""
-        self._texts.clear()
-        for id_ in ids:
-            if (point := self._points.pop(id_, None)) is not None:
-                self.size_bytes -= point.size_bytes
+        with self._bound.lock:
+            self._texts.clear()
+            for id_ in ids:
+                if (point := self._points.pop(id_, None)) is not None:
+                    self.size_bytes -= point.size_bytes
 
     def _keep_point(self, payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
         """A point in a form that takes little memory: short texts, most of which many points share, exist once."""
