@@ -142,6 +142,36 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
     return cut(_format_blocks(found), set_to.max_bytes)
 
 
+# The results of other agents, which the system keeps in the scratchpad of a session.
+
+
+def result_rows(space: str, agent: str, session: str | None, keys: Sequence[str]) -> list[RowKey]:
+    """The rows that a prompt for `session` needs for the results with these keys."""
+    if session is None:
+        return []
+    namespace = items.session_namespace(session)
+    listed = RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(namespace))
+    return [listed, *block_rows(space, agent, keys, namespace)]
+
+
+def results_shown(snapshot: Snapshot, space: str, agent: str, session: str | None) -> Sequence[str]:
+    """The keys of the results in the scratchpad, by a snapshot of `result_rows`."""
+    if session is None:
+        return ()
+    prefix = items.prefix_of(items.session_namespace(session))
+    listed = snapshot.row(items.NAMESPACES, space, agent, prefix)
+    return () if listed is None else tuple(key for key in listed.keys if key.startswith(items.RESULTS))
+
+
+def results(snapshot: Snapshot, space: str, agent: str, session: str | None) -> Mapping[str, str]:
+    """The results by key, each in one line."""
+    keys = results_shown(snapshot, space, agent, session)
+    if session is None or not keys:
+        return {}
+    found = present(snapshot, space, agent, keys, items.session_namespace(session))
+    return {one_line(key): one_line(content_of(row)) for key, row in found.items()}
+
+
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:
     """The settings by which the prompts of an agent show its working memory; None if they do not show it."""
     set_to = settings_of(snapshot.row(settings.AGENTS, space, agent))
