@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     """Projections of your own, in Python: `module:name`, separated by commas. The module may be in the working
     directory. All programs and commands that see this setting fold and show their views beside the built-in ones,
     unless a program gives its own projections to `Memory.open`."""
+    external: str | None = None
+    """External sources of `search`, in Python: `name=module:function`, separated by commas. The module may be in the
+    working directory. A program may give its own ones to `Memory.open` instead."""
     workspace: Path | None = None
     """The folder of documents that `workspace import` and `workspace export` use if the call does not name one."""
     index: str | None = None

@@ -12,6 +12,7 @@ from recallog.extending import (
     ChatModel,
     Components,
     Embedder,
+    ExternalSource,
     FactExtractor,
     Log,
     MemoryIndex,
@@ -971,7 +972,8 @@ class _MemoryShared:
     search = _Called(_Memory.search)
     """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
-    `around` shows the neighbours of a hit, and `entries` whole events.
+    `around` shows the neighbours of a hit, and `entries` whole events. With `include_external`, the answer also has
+    the results of the external sources with which the memory was opened, apart from the hits.
     """
 
     entries = _Called(_Memory.entries)
@@ -1096,6 +1098,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,
@@ -1122,6 +1125,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         embedder: Embedder | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
@@ -1145,7 +1149,8 @@ class Memory(_MemoryShared):
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together with the query; there is
-        none by default.
+        none by default. `external` are functions that find memories elsewhere, by name, for
+        `search(include_external=True)`.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
         other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
@@ -1170,6 +1175,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,

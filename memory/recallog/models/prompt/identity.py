@@ -9,7 +9,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.shortening import cut
-from recallog_schemas.views import indent_continuation
+from recallog_schemas.views import indent_continuation, indent_lines
 
 DOCUMENTS = ("IDENTITY.md", "SOUL.md")
 """The keys of these documents, in the order in which prompts show them."""
@@ -23,10 +23,11 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 def lines(snapshot: Snapshot, space: str, agent: str, own: AgentSettings) -> Sequence[str]:
     """The parts of the section. The lines of a text are indented, so that none looks like a heading of the prompt."""
-    documents = (_read_document(snapshot, key) for key in rows(space, agent))
+    documents = zip(DOCUMENTS, rows(space, agent), strict=True)
     return [
         f"You are {agent}.",
-        *(indent_continuation(text) for text in (own.persona, *documents) if text),
+        *([indent_continuation(own.persona)] if own.persona else []),
+        *(f"{name}:\n{indent_lines(text)}" for name, key in documents if (text := _read_document(snapshot, key))),
         *([f"Your goal: {indent_continuation(own.goal)}"] if own.goal else []),
     ]
 

@@ -31,6 +31,7 @@ from recallog_projections.views import clock, settings
 from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.kinds import TierSettings
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.tiers import limits as tiers_limits
@@ -294,9 +295,9 @@ async def pressure(reading: AgentReading) -> TierPressure:
     """How full the tiers of an agent are."""
     space, agent = reading.space, reading.agent
     snapshot = await _of_agent(reading)
-    most = rules.settings_of(snapshot.row(settings.AGENTS, space, agent)).max
+    configured = rules.settings_of(snapshot.row(settings.AGENTS, space, agent))
     counts = _counts(snapshot.row(tables.AGENTS, space, agent) or AgentTiers())
-    loads = {tier: _load(count, getattr(most, tier)) for tier, count in counts.items()}
+    loads = {tier: _load(tier, count, configured) for tier, count in counts.items()}
     share = max(load.share for load in loads.values())
     return TierPressure(
         **await of_agent(reading, snapshot),
@@ -306,8 +307,15 @@ async def pressure(reading: AgentReading) -> TierPressure:
     )
 
 
-def _load(count: int, most: int) -> TierLoad:
-    return TierLoad(count=count, limit=most, share=round(count / most, _DECIMALS) if most else float(count))
+def _load(tier: Tier, count: int, configured: TierSettings) -> TierLoad:
+    most = getattr(configured.max, tier)
+    return TierLoad(
+        count=count,
+        limit=most,
+        share=round(count / most, _DECIMALS) if most else float(count),
+        ttl_seconds=getattr(configured.ttl, tier),
+        half_life_hours=getattr(configured.half_life, tier),
+    )
 
 
 def _counts(state: AgentTiers) -> dict[Tier, int]:

@@ -232,6 +232,10 @@ class TierLoad(View):
     """The maximum number of entries that a plan leaves in it."""
     share: float
     """The count as a share of the limit."""
+    ttl_seconds: float
+    """For how long an entry may stay in it without being read."""
+    half_life_hours: float
+    """The time in which the importance of an entry halves."""
 
 
 class TierPressure(OfAgent):
