@@ -49,7 +49,7 @@ class _Takes:
         limit: _Retrieved = limits.SEARCH_HITS,
     ) -> dict[str, Any]:
         """The entries of an agent that match a question, the most similar first."""
-        return self.retrieve(space, q, agent=agent, tiers=tier, limit=limit, strategy="comprehensive")
+        return _Takes.retrieve(self, space, q, agent=agent, tiers=tier, limit=limit, strategy="comprehensive")
 
     def critiques(self, space: parameters.Space, *, agent: Agent = None, limit: _Retrieved = 20) -> dict[str, Any]:
         """The entries of the type `critique`, newest first."""
