@@ -59,10 +59,10 @@ class Settings(BaseSettings):
             return {}
         from recallog import other_settings
 
-        return {**other_settings.read({*given, *cls.named()})}
+        return {**other_settings.read({*given, *cls.list_set()})}
 
     @classmethod
-    def named(cls) -> set[str]:
+    def list_set(cls) -> set[str]:
         """The settings that have a variable of their own in the environment."""
         variables = {name: variable_of(name) for name in cls.model_fields}
         return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & os.environ.keys()}

@@ -71,7 +71,7 @@ def _source(name: str, *, given: bool) -> str:
         return file_variable
     if variable in {each.upper() for each in os.environ}:
         return variable
-    return other_settings.VARIABLES[name] if name in other_settings.read(Settings.named()) else "default"
+    return other_settings.VARIABLES[name] if name in other_settings.read(Settings.list_set()) else "default"
 
 
 def _variables(name: str) -> tuple[str, str]:
