@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-apart without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters venvs check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval docs clean
+.PHONY: help install demo test test-all test-apart without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages test-examples transcripts wheel types-of-adapters venvs check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ test-all: install ## run all tests with all trials of the campaigns, and the tes
 	$(MAKE) -j2 --output-sync=target test-apart
 
 # Two at a time: each of these waits for a server, a browser or a disk most of the time.
-test-apart: test-sentence-transformers test-adapters test-typescript test-browser test-packages ## run the tests that need venvs of their own, node or a browser
+test-apart: test-sentence-transformers test-adapters test-typescript test-browser test-packages test-examples ## run the tests that need venvs of their own, node or a browser
 
 without: install ## run each test in a copy with just the memory models that it needs; with MODEL=tiers all that do not need it
 	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)
@@ -90,6 +90,21 @@ test-adapters: types-of-adapters $(FRAMEWORKS:adapters/%=test-%) ## run the test
 test-packages: install ## build all packages, and use the wheel in a fresh venv of each Python that is here
 	PYTHONPATH=tools $(BIN)/python -m recallog_tools.packages
 
+EXAMPLES := $(notdir $(wildcard examples/*))
+
+wheel: install
+	rm -rf build/wheel
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/wheel . >/dev/null
+
+# Each example in a new venv, with the wheel and what it requires itself, as a user installs it.
+$(EXAMPLES:%=test-example-%): test-example-%: wheel
+	$(call MAKE_VENV,$(VENVS)/example-$*)
+	@echo '*' > $(VENVS)/.gitignore
+	$(call PIP_INSTALL,$(VENVS)/example-$*) build/wheel/*.whl '$(CURDIR)/examples/$*[test]'
+	cd examples/$* && ../../$(VENVS)/example-$*/bin/pytest -q
+
+test-examples: $(EXAMPLES:%=test-example-%) ## run the tests of each program of examples, with the wheel in a venv of its own
+
 test-typescript: install ## run the tests of the client for TypeScript in node, against a real server
 	@if command -v npm >/dev/null; then \
 		cd clients/typescript && npm ci --silent --no-audit --no-fund && RECALLOG=$(CURDIR)/$(BIN)/recallog npm test --silent; \
@@ -103,6 +118,13 @@ test-typescript: install ## run the tests of the client for TypeScript in node, 
 	$(call PIP_INSTALL,$(@D)) --editable '.[server]' --editable adapters/recallog-demo --editable adapters/recallog-eval \
 		--editable adapters/recallog-testing --requirement tests/browser/requirements.txt
 	@touch $@
+
+transcripts: install ## run every command of the tutorials in a clean clone and write docs/transcripts
+	rm -rf build/clone
+	git clone --quiet . build/clone
+	$(call MAKE_VENV,build/clone/.venv)
+	$(call PIP_INSTALL,build/clone/.venv) 'build/clone[cluster,mcp]' build/clone/adapters/recallog-agents
+	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.transcripts build/clone/.venv
 
 test-browser: .venv-browser/.installed ## run the tests of the console in a real browser, with the rules of axe-core
 	@if command -v npm >/dev/null; then \

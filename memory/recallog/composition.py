@@ -238,8 +238,9 @@ def _report_batch(processed: Callable[[ProcessedBatch], None], views: str, batch
 
 def adapter_settings(settings: Settings) -> plugins.AdapterSettings:
     """The settings that adapters receive."""
+    engine = plugins.EngineSettings(*(getattr(settings, f"index_{name}") for name in plugins.EngineSettings._fields))
     return plugins.AdapterSettings(
-        settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry, settings.create_ledger
+        settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry, settings.create_ledger, engine
     )
 
 

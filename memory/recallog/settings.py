@@ -133,6 +133,17 @@ class Settings(BaseSettings):
     index_token_vectors: bool = True
     """Whether a new index stores a vector for each content token, for late interaction: 96 bytes with the default
     model."""
+    index_replication_factor: int | None = Field(default=None, ge=1)
+    """On how many machines of a Qdrant cluster each point of a new index is. Default: the server's, usually 1."""
+    index_shard_number: int | None = Field(default=None, ge=1)
+    """Into how many shards a Qdrant cluster divides the points of a new index. Default: the server's."""
+    index_on_disk: bool = False
+    """Whether a Qdrant server reads the vectors, graphs and words of a new index from disk instead of RAM."""
+    index_quantization: Literal["none", "scalar"] = "none"
+    """`scalar`: a Qdrant server compares the vectors of a new index by copies in RAM with 8 bits per number, and the
+    best again by vectors with 16 bits."""
+    index_grpc_port: int | None = Field(default=None, ge=1, le=65535)
+    """The port at which a Qdrant server takes points by gRPC, usually 6334. Default: points are written by HTTP."""
     index_idle_seconds: float = Field(default=300.0, ge=0)
     """How long the process that serves an embedded index lives after its last use, once it has indexed everything. With
     0, it ends with the program that started it."""

@@ -13,7 +13,7 @@ Adapters and commands are searched for only if their name is not built in, and f
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
@@ -43,6 +43,21 @@ TESTING = "recallog.testing"
 """A module: the suites of `recallog.testing.contracts`, under the name `contracts`."""
 
 
+class EngineSettings(NamedTuple):
+    """How an engine on a server stores an index. Values that are None are the server's."""
+
+    replication_factor: int | None = None
+    """On how many machines each point is."""
+    shard_number: int | None = None
+    """Into how many shards points are divided."""
+    on_disk: bool = False
+    """Whether vectors and their indexes are read from disk, not held in RAM."""
+    quantization: Literal["none", "scalar"] = "none"
+    """Whether vectors are compared by copies in RAM with 8 bits per number."""
+    grpc_port: int | None = None
+    """The port at which points are written by gRPC; None: they are written by HTTP."""
+
+
 class AdapterSettings(NamedTuple):
     """The settings of a memory that each adapter gets."""
 
@@ -54,6 +69,7 @@ class AdapterSettings(NamedTuple):
     """Whether OpenTelemetry spans are made."""
     create_ledger: bool = True
     """Whether a ledger that does not exist is created."""
+    engine: EngineSettings = EngineSettings()
 
     @property
     def question_wait_seconds(self) -> float:

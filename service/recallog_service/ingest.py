@@ -14,13 +14,13 @@ from recallog import Event, Memory, Position
 from recallog_projections import notices
 from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import codec, kinds, limits, triggers
-from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
+from recallog_schemas.errors import IdConflict, InvalidInput, Rebuilding, RecallogError, StorageError, UnknownOutcome
 from recallog_schemas.event import ahead_of
 from recallog_schemas.kinds.trust import CLASSES, TRUST, SourceClass, is_untrusted
 from recallog_schemas.repeats import compared_payload, first_difference
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
-from recallog_service.formats import Item, Options, derived_id
+from recallog_service.formats import Format, Item, Options, derived_id
 from recallog_service.input_files import InputFile, input_files
 from recallog_streams.ledgers.ledger import spans_of
 
@@ -419,15 +419,28 @@ async def share_space(memory: Memory, space: str, kinds: Set[str] = SHARED, *, e
         await memory.configure_space(space, event_id=event_id, shared_kinds=sorted(shared | kinds))
 
 
-async def ingest_path(
-    memory: Memory, path: str, options: Options = DEFAULT_OPTIONS, *, shared: bool = False
-) -> IngestedFile:
-    """`ingest_file` of a transcript that its agent may still be writing. Raises `InvalidInput` if it cannot be read.
+async def ingest_paths(
+    memory: Memory, paths: Sequence[str], options: Options = DEFAULT_OPTIONS, *, shared: bool = False
+) -> IngestedFiles:
+    """Read files, folders and archives into a memory, as `recallog ingest` does for several files.
 
-    Malformed parts are left out and reported, and unfinished parts are left for the next call.
+    Malformed parts, files that cannot be read, and unfinished last lines are left out and reported: the next call adds
+    what has been completed since. Raises `InvalidArgument` for a path that does not exist.
     """
-    (file,) = input_files([path]).files
-    return await ingest_file(memory, file, options, batch=BATCH_EVENTS, keep_going=True, shared=shared)
+    inputs = input_files(paths)
+    results = [unreadable_file(name, None, error) for name, error in inputs.refused.items()]
+    for file in inputs.files:
+        try:
+            results.append(await ingest_file(memory, file, options, batch=BATCH_EVENTS, keep_going=True, shared=shared))
+        except InvalidInput as error:
+            results.append(unreadable_file(file.name, file.format, error))
+    return IngestedFiles.of(results, inputs.unrecognised, inputs.blank)
+
+
+def unreadable_file(name: str, known: Format | None, error: InvalidInput) -> IngestedFile:
+    """The result of a file among others that cannot be read."""
+    problem = Problem(number=0, message=str(error))
+    return IngestedFile(file=name, read_as=known and known.name, problems=(problem,), stopped=True)
 
 
 async def ingest_file(

@@ -1,7 +1,6 @@
 """A memory that recalls, and the Qdrant of the engine's tests.
 
-Qdrant is from RECALLOG_TEST_QDRANT, else from Docker, else the client's local mode, which is a different
-implementation, in Python. The summary says if it was used.
+Qdrant is from QDRANT_URL, else from Docker. Without both, the tests run on a stand-in, and the summary says so.
 """
 
 import os
@@ -17,7 +16,7 @@ import yaml
 from live.conftest import docker_answers
 from recallog import Memory
 from recallog_projections.index.engines.edge import EdgeEngine
-from support import notices
+from support import notices, qdrant_stand_in
 from support.indexing import indexing_of, memory_with
 
 _CONTAINER_SECONDS = 120
@@ -33,9 +32,9 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
 
 
 @pytest.fixture(scope="session")
-def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
-    """The address of a real Qdrant, shared by the session, so that tests use unique prefixes; None if there is none."""
-    if given := os.environ.get("RECALLOG_TEST_QDRANT"):
+def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a Qdrant, or of a stand-in, shared by the session, so that tests use unique prefixes."""
+    if given := os.environ.get("QDRANT_URL"):
         yield given
     elif docker_answers():
         with _container() as url:
@@ -44,9 +43,10 @@ def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
         notices.add(
             request.config,
             "the engine's tests did NOT run on a Qdrant server",
-            "the client's local mode was used: set RECALLOG_TEST_QDRANT=http://host:6333, or start Docker",
+            "a stand-in was used, which checks the form of requests: set QDRANT_URL=http://host:6333, or start Docker",
         )
-        yield None
+        with qdrant_stand_in.serve() as stand_in:
+            yield stand_in.url
 
 
 @cache

@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from live.support import Cluster
 from recallog import Event, Memory
@@ -16,18 +14,18 @@ from recallog.index.indexer import INDEX, Indexer
 from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
 from recallog_projections.index.engines.server import ServerEngine
+from recallog_projections.plugins import EngineSettings
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexLost
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LiveProjector
+from support import qdrant_stand_in
 from support.events import event, one_loop, run
+from support.qdrant_stand_in import StandIn
 from support.toy_embedder import ToyEmbedder
 from support.waiting import until
-
-# What qdrant-client's local mode, which stands in for a server, does not do.
-pytestmark = pytest.mark.filterwarnings("ignore:Local mode", "ignore:Payload indexes have no effect")
 
 SPACES = ("village", "castle", "harbour", "abbey")
 
@@ -38,6 +36,12 @@ def cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with qdrant_stand_in.serve() as stand_in:
+        yield stand_in
+
+
 def spoke(space: str, n: int) -> Event:
     """An event of the baker of `space`; its text contains the space and the number."""
     text = f"In the {space} the {('oven', 'miller', 'flour', 'river')[n % 4]} has number n{n}."
@@ -45,15 +49,15 @@ def spoke(space: str, n: int) -> Event:
 
 
 @contextmanager
-def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> Iterator[Memory]:
-    """A memory on the cluster, and an index whose engine is `client` and whose rows are in the cluster's Redis."""
+def memory_of(cluster: Cluster, toy: ToyEmbedder, server: StandIn) -> Iterator[Memory]:
+    """A memory on the cluster, and an index whose points are on `server` and whose rows are in the cluster's Redis."""
     url = cluster.redis_url
     with one_loop():
         components = compose(cluster.settings)
         indexer = Indexer(
             components.ledger,
             RedisStore(url, namespace="recallog:index"),
-            ServerEngine("local mode", client=client),
+            ServerEngine(server.url, deadline_seconds=60, settings=EngineSettings(grpc_port=server.grpc_port)),
             lambda name: toy,
             "toy",
         )
@@ -78,7 +82,7 @@ async def working(cluster: Cluster, memory: Memory) -> AsyncIterator[None]:
         await task
 
 
-def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Cluster, server: StandIn) -> None:
     toy = ToyEmbedder()
 
     async def first(memory: Memory) -> None:
@@ -105,12 +109,12 @@ def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Clu
         assert {check.views for check in report.tables} >= {INDEX}
 
     for work in (first, second):
-        with memory_of(cluster, toy, AsyncQdrantClient(path=str(tmp_path / "qdrant"))) as memory:
+        with memory_of(cluster, toy, server) as memory:
             run(work(memory))
 
 
-def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, tmp_path: Path) -> None:
-    with memory_of(cluster, ToyEmbedder(), AsyncQdrantClient(path=str(tmp_path / "another"))) as memory:
+def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, server: StandIn) -> None:
+    with memory_of(cluster, ToyEmbedder(), server) as memory:
 
         async def work() -> None:
             assert "only words" in ((await memory.recall("abbey", "baker", "abbey n39")).degraded or "")

@@ -11,7 +11,7 @@ import yaml
 from deploy.local.kafka.jars import kafka_version
 from deploy.local.ports import HOST, KAFKA_PORT, REDIS_PORT
 
-from recallog_projections.index.engines.server import VERSION_MIN
+from recallog_projections.index.engines.server_connection import VERSION_MIN
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.server import SHUTDOWN_SECONDS
 from recallog_tools.packages import PYTHONS

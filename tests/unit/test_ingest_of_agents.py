@@ -11,7 +11,7 @@ import pytest
 
 from recallog import Memory, Settings
 from recallog_service.formats import space_of_project
-from recallog_service.ingest import ingest_path
+from recallog_service.ingest import ingest_paths
 from support.cli import Result, recallog
 from support.events import run
 
@@ -307,7 +307,7 @@ def test_a_hook_writes_the_events_of_an_ingest(ingest: Callable[..., Result], ho
 
     async def hook() -> int:
         async with Memory.open(Settings.valid(home=home, index="off")) as memory:
-            return (await ingest_path(memory, str(path), shared=True)).added
+            return (await ingest_paths(memory, [str(path)], shared=True)).added
 
     added = []
     for count in (1, 3, 5):

@@ -129,7 +129,7 @@ async def embed_query(index: IndexSnapshot, query: RecallQuery, words: QueryTerm
     second = index.embedder.multilingual
     if second is None:
         return QuestionVectors(own)
-    if own is not None and not await index.engine.count(
+    if own is not None and not await index.engine.has_any(
         index.collection, replace(query.visible(), only_multilingual=True)
     ):
         return QuestionVectors(own)
@@ -301,7 +301,7 @@ async def frequencies(
             idf[term] = hit.score / _read_weights(hit)[terms.dimension(term)]
     unused = 0.0
     if len(idf) < len(searched):
-        unused = inverse_frequency(await index.engine.count(index.collection, corpus), 0)
+        unused = inverse_frequency(await index.engine.estimate_count(index.collection, corpus), 0)
     return {term: idf.get(term, unused) for term in searched}
 
 

@@ -33,12 +33,15 @@ async def narrow_query(asked: SourceQuery, sources: Sequence[CandidateSource]) -
 async def _passing(index: IndexSnapshot, wanted: Filter, has_fields: Passes, first: int, last: int) -> list[str]:
     """The points of events at the offsets `first` to `last` that pass, read in parts of bounded size."""
     within = replace(wanted, offset_from=first, offset_until=_least(last, wanted.offset_until))
-    count = await index.engine.count(index.collection, within)
-    if count > limits.FILTERED_POINTS and first < last:
+    hits = None
+    if first == last or await index.engine.estimate_count(index.collection, within) <= limits.FILTERED_POINTS:
+        # One more than fits tells that the estimate was too low.
+        search = Search(within, limits.FILTERED_POINTS + 1, payload=("event",))
+        [hits] = await index.engine.search(index.collection, [search])
+    if hits is None or (len(hits) > limits.FILTERED_POINTS and first < last):
         middle = (first + last) // 2
         older = await _passing(index, wanted, has_fields, first, middle)
         return older + await _passing(index, wanted, has_fields, middle + 1, last)
-    (hits,) = await index.engine.search(index.collection, [Search(within, count, payload=("event",))])
     # There may be thousands of events, and a filter of any length. The thread keeps the event loop free for other
     # queries.
     return await asyncio.to_thread(_ids_of_passing, hits, has_fields)

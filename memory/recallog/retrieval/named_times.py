@@ -80,4 +80,4 @@ async def _has_memories(
     if index is None:
         return False
     within = [each for wanted in query.make_filters() for each in span.filters(wanted, afterwards=False)]
-    return any([await index.engine.count(index.collection, each) for each in within])
+    return any([await index.engine.has_any(index.collection, each) for each in within])

@@ -806,10 +806,11 @@ class _MemoryShared:
     Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
     related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
     compared. With the agent's setting `auto_recall`, what the user said last in `session` is the query instead, and
-    documents are searched too. `components`, `extra`, `step` and `output_format` come last. When a reflection is
-    due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines
-    are left out, the least important first; the memories recalled for a `query` stay longest. Tokens are estimated
-    by script, unless the memory was opened with `count_tokens`.
+    documents are searched too. With `beside_messages`, no section repeats what `conversation.messages` returns of
+    `session`. Erased events are left out. `components`, `extra`, `step` and `output_format` come last. When a
+    reflection is due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a
+    word, then lines are left out, the least important first; the memories recalled for a `query` stay longest.
+    Tokens are estimated by script, unless the memory was opened with `count_tokens`.
 
     Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.

@@ -13,7 +13,7 @@ from recallog_service.cli import panels, terminal
 from recallog_service.cli.ingest_reports import Report
 from recallog_service.cli.terminal import Home, Json
 from recallog_service.formats import DEFAULT_START, Format, Options, registry
-from recallog_service.ingest import BATCH_EVENTS, IngestedFile, IngestedFiles, Problem, ingest_file
+from recallog_service.ingest import BATCH_EVENTS, IngestedFile, IngestedFiles, ingest_file, unreadable_file
 from recallog_service.input_files import InputFile, InputFiles, holds_files, input_files
 
 
@@ -152,7 +152,7 @@ def ingest_command(
 
     async def work() -> tuple[list[IngestedFile], InputFiles, str | None]:
         inputs = _inputs(paths, chosen)
-        results = [_unreadable(name, None, error) for name, error in inputs.refused.items()]
+        results = [unreadable_file(name, None, error) for name, error in inputs.refused.items()]
         with patient(), terminal.open_memory(home, missing="create") as (memory, _):
             async with memory:
                 with terminal.bar(f"ingesting {report.label(inputs.files)}") as advance:
@@ -163,7 +163,7 @@ def ingest_command(
                         except InvalidInput as error:
                             if is_one:
                                 raise
-                            results.append(_unreadable(file.name, file.format, error))
+                            results.append(unreadable_file(file.name, file.format, error))
                 is_new = any(each.added for each in results)
                 return results, inputs, await _start_index(memory) if is_new and not no_index else None
 
@@ -213,12 +213,6 @@ def _inputs(names: list[str], chosen: Format | None) -> InputFiles:
         message = f"no file to read in {', '.join(names)}: {' and '.join(why) or 'there are no files'}"
         raise InvalidArgument(message, path="file")
     return found
-
-
-def _unreadable(name: str, known: Format | None, error: InvalidInput) -> IngestedFile:
-    """The result of a file among others that cannot be read."""
-    problem = Problem(number=0, message=str(error))
-    return IngestedFile(file=name, read_as=known and known.name, problems=(problem,), stopped=True)
 
 
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:

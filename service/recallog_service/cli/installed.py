@@ -12,6 +12,7 @@ _PACKAGES = {
     "demo": ("recallog-demo", panels.START, ""),
     "eval": ("recallog-eval", panels.OPERATE, ""),
     "hook": ("recallog-agents", panels.SERVE, "Run the hook of a coding agent."),
+    "import": ("recallog-formats", panels.START, "Take over the store of another memory."),
     "install": ("recallog-agents", panels.START, "Let a coding agent remember, by hooks and an MCP server."),
     "uninstall": ("recallog-agents", panels.START, "Undo `recallog install`."),
 }

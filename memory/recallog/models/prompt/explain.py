@@ -79,6 +79,8 @@ async def explain(reading: AgentReading, event_id: str, request: ContextRequest)
         verdict = _of_entry(agent, entry, sections)
     elif memory is None and not sections:
         verdict = await _absent(snapshot, reading, found, seen)
+    elif memory is not None and memory.event.is_erased:
+        verdict = _Verdict("erased", "its content was erased, so no prompt shows it")
     elif composed.own.use_salience:
         verdict = _by_salience(ranking, rank, newer, sections)
     else:

@@ -48,6 +48,10 @@ RecallSession = Annotated[
     identifier_of("Session whose newest messages are the query of automatic recall; default: the newest session."),
     IN_NFC,
 ]
+BesideMessages = Annotated[
+    bool,
+    Field(description="Leave out the messages of `session`: the model gets the conversation beside the prompt."),
+]
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
 MemoryQuery = Annotated[str | None, Field(description="Text to select memories by; default: the scene.")]
 Components = Annotated[

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import identity, recalled
 from recallog.models.prompt.fitting import CountTokens, Prompt, PromptLine, Section
-from recallog.models.prompt.recalled import RecalledSection
+from recallog.models.prompt.recalled import MessagesOfSession, RecalledSection
 from recallog.models.working import queries as working
 from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
@@ -25,7 +25,8 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_projections.views.trust import SourceClasses
-from recallog_schemas import limits
+from recallog_schemas import codec, limits
+from recallog_schemas.event import ERASED_TEXT
 from recallog_schemas.kinds import VISITORS
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
@@ -78,7 +79,9 @@ class ContextRequest:
     components: Sequence[tuple[str, str]] = ()
     """Further sections: heading and text."""
     session: str | None = None
-    """The session of automatic recall."""
+    """The session of automatic recall, and of `beside_messages`."""
+    beside_messages: bool = False
+    """Whether the caller passes the messages of `session` too, so that no section repeats them."""
     sections: Sequence[tuple[str, str]] = ()
     """Sections that further models add: heading and text."""
 
@@ -104,6 +107,8 @@ class _SectionContents:
     """What other agents have answered in the session, by the key of its scratchpad."""
     answered: Set[int]
     """The offset of the message to answer, if a section of the caller contains it. Other sections do not repeat it."""
+    hidden: Set[int]
+    """The offsets of events that no section shows."""
     sources: SourceClasses
 
     def source_of(self, event: Remembered) -> Sourced:
@@ -112,7 +117,7 @@ class _SectionContents:
 
     def offsets(self) -> set[int]:
         shown = (*self.goals, *self.seen, *self.notes, *self.beliefs, *self.visitors, *self.actions)
-        return {*(event.position.offset for event in shown), *self.answered}
+        return {*(event.position.offset for event in shown), *self.answered, *self.hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,7 @@ async def compose(
     newest = first_read
     labels: Sequence[str] = ()
     results: Sequence[str] = ()
+    session = request.session if request.beside_messages else None
     while True:
         snapshot = await reading.snapshot(
             [
@@ -194,6 +200,7 @@ async def compose(
                 *reflections.rows(space, agent),
                 *scene.rows(space, (*kinds, scene.GOAL_KIND)),
                 *recalled.rows(space, agent),
+                *([] if session is None else [MessagesOfSession.key(space, agent, session)]),
                 *rows,
             ],
             [
@@ -207,14 +214,17 @@ async def compose(
         of_space = snapshot.row(settings.SPACES, space)
         set_to, notes = scene.scene_kinds(of_space), scene.scene_notes(of_space)
         # Events that other sections show are left out of the memory, so that a full window requires more events.
-        needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
+        passed = None if session is None else MessagesOfSession.read(snapshot, space, agent, session)
+        hidden = _find_hidden(snapshot, space, agent, passed)
+        window = (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE + len(hidden)
+        needed = candidates if own.use_salience else window
         needed = max(needed, _AUTO_RECALL_EVENTS) if own.auto_recall else needed
         needed = max(needed + sum(notes.values()), scene.NOTES_AMONG) if notes else needed
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         blocks = working.labels_shown(snapshot, space, agent)
         answered = working.results_shown(snapshot, space, agent, request.session)
         if set_to == kinds and needed <= newest and blocks == labels and answered == results:
-            shown = _read_sections(snapshot, space, agent, request, kinds)
+            shown = _read_sections(snapshot, space, agent, request, kinds, hidden)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
                 await salient.find_related(snapshot, reading.searcher, space, agent, salience_query)
@@ -224,14 +234,16 @@ async def compose(
             memory = _memory(reading, snapshot, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
             auto = await recalled.automatic(reading, snapshot, request.session) if own.auto_recall else None
-            asked = recalled.RecalledRequest(salience_query.text, rag, request.query is not None, shown.actions, auto)
+            asked = recalled.RecalledRequest(
+                salience_query.text, rag, request.query is not None, shown.actions, auto, passed
+            )
             found = await recalled.recall_for_prompt(reading, snapshot, asked)
             elsewhere = {
                 *shown.offsets(),
                 *(event.position.offset for event in memory.events),
                 *working.offsets_shown(snapshot, space, agent),
             }
-            further = recalled.section_of(found, rag, elsewhere, auto, request.query)
+            further = recalled.section_of(found, asked, elsewhere, request.query)
             reflection = await reflections.view(reading, snapshot)
             return Composition(
                 snapshot,
@@ -256,29 +268,45 @@ def _explain_degraded(found: RecallView | None, related: Related | None) -> str 
 
 
 def _read_sections(
-    snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str]
+    snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str], hidden: Set[int]
 ) -> _SectionContents:
-    goals = [event for event in newest_of(snapshot, space, (scene.GOAL_KIND,)) if event.text]
+    def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
+        return [event for event in events if not event.event.is_erased and event.position.offset not in hidden]
+
+    goals = [event for event in leave_out_hidden(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
     newest = newest_of(snapshot, space, kinds) if request.scene is None else []
-    seen = [event for event in newest if event.text and event not in goals]
+    seen = [event for event in leave_out_hidden(newest) if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     notes = notes_of(snapshot, space) if request.scene is None else []
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return _SectionContents(
         goals,
         seen,
-        [event for event in notes if event.text and event not in (*goals, *seen)],
-        reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS),
-        _visitors(snapshot, space, agent),
-        _actions(snapshot, space, agent),
+        [event for event in leave_out_hidden(notes) if event.text and event not in (*goals, *seen)],
+        leave_out_hidden(reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS)),
+        leave_out_hidden(_visitors(snapshot, space, agent)),
+        leave_out_hidden(_actions(snapshot, space, agent)),
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
         identity.lines(snapshot, space, agent, own),
         working.section(snapshot, space, agent),
         working.results(snapshot, space, agent, request.session),
         _find_answered(snapshot, space, agent, request),
+        hidden,
         SourceClasses(snapshot.row(settings.SPACES, space)),
     )
+
+
+def _find_hidden(snapshot: Snapshot, space: str, agent: str, passed: MessagesOfSession | None) -> Set[int]:
+    """The offsets of the memories that were erased, and of the messages that the caller passes."""
+    memories = snapshot.memories(space, agent)
+    if passed is None:  # only texts that look erased are decoded
+        memories = [memory for memory in memories if memory.text == ERASED_TEXT]
+    return {
+        memory.offset
+        for memory in memories
+        if (event := codec.decode(memory.data)).is_erased or (passed is not None and passed.tell(event, memory.offset))
+    }
 
 
 def _find_answered(snapshot: Snapshot, space: str, agent: str, request: ContextRequest) -> Set[int]:
@@ -349,7 +377,7 @@ def _prompt(
     lesson = [PromptLine(_LESSON_QUESTION)] if own.quality and own.quality.get("ask") else []
     evidence_heading = [PromptLine("The newest of these events, by id:")] if evidence else []
     no_memory = [] if memories else [PromptLine("(no prior memory)")]
-    quiet = [] if shown.visitors else [PromptLine("(quiet)")]
+    quiet = [] if shown.visitors or request.beside_messages else [PromptLine("(quiet)")]
     weakest_first = [further[hit.position.offset] for hit in reversed(hits)]
     asked = weakest_first if request.query is not None or own.auto_recall else []
     by_section = [
@@ -455,7 +483,7 @@ def _reflection_request(
     evidence = []
     for event in due:
         own = own_words(event.text)
-        if event.text and not own:
+        if event.event.is_erased or (event.text and not own):
             continue
         prefix = event.line_prefix(reflection.agent, dated=dated)
         text = cut(one_line(own), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))

@@ -17,6 +17,7 @@ conversation are left out.
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from recallog import retrieval
 from recallog.index import delegation, messages, remote
@@ -56,19 +57,36 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesOfSession:
+    """The messages that a conversation returns."""
+
+    session: str | None
+    since: int
+    """The offset after which the conversation contains its messages. Earlier ones were compacted."""
+
+    @classmethod
+    def read(cls, snapshot: Snapshot, space: str, agent: str, session: str) -> Self:
+        """Those of a session. The snapshot has its `key`."""
+        compacted = snapshot.row(conversations.COMPACTIONS, space, agent, session)
+        return cls(session, -1 if compacted is None else compacted.upto)
+
+    @staticmethod
+    def key(space: str, agent: str, session: str) -> RowKey:
+        return RowKey(conversations.COMPACTIONS.name, space, agent, session)
+
+    def tell(self, event: Event, offset: int) -> bool:
+        """Whether the conversation itself contains an event, as a message that was not compacted."""
+        return event.kind in projection.KINDS and event.session == self.session and offset > self.since
+
+
+@dataclass(frozen=True, slots=True)
 class Automatic:
     """The query of automatic recall."""
 
     query: str
     """The newest messages of the user; "" if there are none."""
-    session: str | None
-    """The session of these messages."""
-    since: int
-    """The offset after which the conversation contains its messages. Earlier ones were compacted."""
-
-    def tells(self, event: Event, offset: int) -> bool:
-        """Whether the conversation itself contains an event, as a message that was not compacted."""
-        return event.kind in projection.KINDS and event.session == self.session and offset > self.since
+    messages: MessagesOfSession
+    """Those of the session of these messages."""
 
 
 def query_of(texts: Sequence[str]) -> str:
@@ -92,13 +110,12 @@ async def automatic(reading: AgentReading, snapshot: Snapshot, session: str | No
     said = [event for event in said if event.kind == rendering.USER_SAID and event.session is not None]
     chosen = session if session is not None else next((event.session for event in said), None)
     if chosen is None:
-        return Automatic("", None, -1)
+        return Automatic("", MessagesOfSession(None, -1))
     newest = [event for event in said if event.session == chosen][:_CONSIDERED]
     removed = [RowKey(conversations.REMOVED.name, space, agent, event.id) for event in newest]
-    found = await reading.snapshot([*removed, RowKey(conversations.COMPACTIONS.name, space, agent, chosen)])
-    compacted = found.row(conversations.COMPACTIONS, space, agent, chosen)
+    found = await reading.snapshot([*removed, MessagesOfSession.key(space, agent, chosen)])
     texts = [event.text for event in newest if found.row(conversations.REMOVED, space, agent, event.id) is None]
-    return Automatic(query_of(texts[::-1]), chosen, -1 if compacted is None else compacted.upto)
+    return Automatic(query_of(texts[::-1]), MessagesOfSession.read(found, space, agent, chosen))
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
@@ -126,6 +143,8 @@ class RecalledRequest:
     """The agent's own newest actions."""
     auto: Automatic | None
     """The query of automatic recall, which replaces `query`."""
+    passed: MessagesOfSession | None
+    """The messages that the caller passes beside the prompt."""
 
 
 async def recall_for_prompt(reading: AgentReading, snapshot: Snapshot, asked: RecalledRequest) -> RecallView | None:
@@ -188,11 +207,11 @@ class RecalledSection:
 
 
 def section_of(
-    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
+    found: RecallView | None, asked: RecalledRequest, elsewhere: Collection[int], query: str | None
 ) -> RecalledSection:
     """The hits to show, and notes on the times that the caller's `query` names and that have no hits."""
-    hits = choose_hits(found, rag, elsewhere, auto, query)
-    return RecalledSection(hits, () if found is None or auto is not None else found.notes)
+    hits = choose_hits(found, asked, elsewhere, query)
+    return RecalledSection(hits, () if found is None or asked.auto is not None else found.notes)
 
 
 def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
@@ -202,22 +221,24 @@ def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
 
 
 def choose_hits(
-    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
+    found: RecallView | None, asked: RecalledRequest, elsewhere: Collection[int], query: str | None
 ) -> list[RecallHit]:
     """The hits that the section shows, best first: those that are not weak and not at one of the offsets `elsewhere`.
 
     An event that only repeats the `query` of the caller, or a message of the user, is left out: it is not an answer.
+    Messages that the conversation itself contains are left out too.
     """
-    hits = [] if found is None else found.hits
-    asked = {plain(text) for text in ([query or ""] if auto is None else auto.query.splitlines())}
+    hits, auto, rag = [] if found is None else found.hits, asked.auto, asked.rag
+    queries = {plain(text) for text in ([query or ""] if auto is None else auto.query.splitlines())}
     close = [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere]
-    close = [hit for hit in close if hit.is_entry or plain(hit.event.text) not in asked]
+    close = [hit for hit in close if hit.is_entry or plain(hit.event.text) not in queries]
+    for known in (asked.passed, None if auto is None else auto.messages):
+        if known is not None:
+            close = [hit for hit in close if not known.tell(hit.event, hit.position.offset)]
     if auto is None:
         return close[: rag.limit]
     left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()
     for hit in close:
-        if auto.tells(hit.event, hit.position.offset):
-            continue
         left -= len(_snippet(hit))
         if left < 0 or len(chosen) == rag.limit:
             break

@@ -231,6 +231,17 @@ class Engine(ABC):
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
         """The exact number of points that match `filter`, or of all. Raises `IndexLost`."""
 
+    async def estimate_count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
+        """About the number of points that match `filter`, for questions: an engine may know it sooner than `count`.
+
+        Raises `IndexLost`.
+        """
+        return await self.count(collection, filter)
+
+    async def has_any(self, collection: str, filter: Filter) -> bool:  # noqa: A002
+        """Whether a point matches `filter`. Raises `IndexLost`."""
+        return await self.count(collection, filter) > 0
+
     @abstractmethod
     async def size_bytes(self) -> int | None:
         """The size on disk; None if the engine does not report it."""

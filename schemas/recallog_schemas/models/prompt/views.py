@@ -71,8 +71,8 @@ class Explanation(OfEvent):
     """Whether the present prompt of an agent shows an event, in which sections, and why."""
 
     verdict: str
-    """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, bookkeeping,
-    entry, dead_letter, or unknown."""
+    """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, erased,
+    bookkeeping, entry, dead_letter, or unknown."""
     why: str
     """The verdict in a sentence."""
     position: Position | None

@@ -1,0 +1,1 @@
+"""Stores of other memories, read by `recallog import`: a module for each system, and what they share."""

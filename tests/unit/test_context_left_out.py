@@ -1,0 +1,122 @@
+"""What prompts leave out: erased events, and messages that the caller passes beside the prompt."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recallog import Event, Memory
+from support.events import run
+
+pytestmark = pytest.mark.models("prompt")
+
+SPACE, AGENT = "home", "helper"
+
+
+def said(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+def test_an_erased_event_is_in_no_section_and_takes_no_place_in_the_window(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.configure_agent(SPACE, AGENT, window=2)
+            texts = ["Plums are sweet.", "Rye is dear.", "Bread is ready."]
+            for number, text in enumerate(texts):
+                thought = {"kind": "agent.thought", "id": f"t-{number}", "payload": {"text": text}}
+                await memory.publish({"space": SPACE, "agent": AGENT, **thought})
+            for kind in ("agent.thought", "user.injected", "world.observed"):
+                about = Event(space=SPACE, agent="ann", kind=kind, payload={"text": "I hide plums."}, audience=[AGENT])
+                await memory.publish(about.model_copy(update={"id": kind, "subject": "ann"}))
+            assert (await memory.erase(SPACE, subject="ann")).erased == 3
+            prompt = await memory.context(SPACE, AGENT)
+            assert "erased" not in prompt.text
+            assert [text for text in texts if text in prompt.text] == texts[1:]
+            verdict = await memory.explain(SPACE, AGENT, "user.injected")
+            assert (verdict.verdict, verdict.sections) == ("erased", ())
+            shown = [each.text for each in (await memory.episodic(SPACE, AGENT, window=5)).memories]
+            assert shown == [*texts[1:], "[erased]", "[erased]", "[erased]"]
+
+    run(work())
+
+
+def test_a_person_who_says_that_something_was_erased_is_not_left_out() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.conversation.add(SPACE, AGENT, "today", said("user", "[erased]"))
+            assert "[erased]" in (await memory.context(SPACE, AGENT)).text
+
+    run(work())
+
+
+def test_no_evidence_of_a_due_reflection_is_erased(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.configure_agent(SPACE, AGENT, reflection_threshold=2)
+            for number, subject in enumerate(["ann", None, None]):
+                seen = {"agent": AGENT, "kind": "agent.thought", "payload": {"text": f"Sack {number} is missing."}}
+                await memory.publish({"space": SPACE, "id": f"e-{number}", "subject": subject, **seen})
+            await memory.erase(SPACE, subject="ann")
+            prompt = await memory.context(SPACE, AGENT)
+            assert prompt.reflection.due
+            evidence = prompt.text[prompt.sections[-1].start :]
+            assert ["e-0" in evidence, "e-1" in evidence, "erased" in prompt.text] == [False, True, False]
+
+    run(work())
+
+
+def test_beside_its_messages_a_prompt_has_what_other_sessions_said() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.configure_agent(SPACE, AGENT, auto_recall=True)
+            monday = [said("user", "My sister lives in Oslo."), said("assistant", "Noted.")]
+            await memory.conversation.add(SPACE, AGENT, "monday", monday)
+            friday = [said("user", "Good morning!"), said("assistant", "Hello."), said("user", "Where is my sister?")]
+            await memory.conversation.add(SPACE, AGENT, "friday", friday)
+            alone = await memory.context(SPACE, AGENT, session="friday")
+            beside = await memory.context(SPACE, AGENT, session="friday", beside_messages=True)
+            assert all(message["content"] in alone.text for message in friday)
+            assert not any(message["content"] in beside.text for message in friday)
+            assert all(message["content"] in beside.text for message in monday)
+            assert "quiet" not in (await memory.context(SPACE, AGENT, session="monday", beside_messages=True)).text
+
+    run(work())
+
+
+def test_messages_that_were_compacted_are_recalled_again() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.configure_agent(SPACE, AGENT, window=1)
+            texts = ["My sister lives in Oslo.", *(f"Loaf {number} is in the oven." for number in range(20))]
+            await memory.conversation.add(SPACE, AGENT, "today", [said("user", text) for text in texts])
+            asked = {"query": "Where does my sister live?", "session": "today", "beside_messages": True}
+            assert "Oslo" not in (await memory.context(SPACE, AGENT, **asked)).text
+            await memory.conversation.compact(SPACE, AGENT, "today")
+            assert "My sister lives in Oslo." in (await memory.context(SPACE, AGENT, **asked)).text
+
+    run(work())
+
+
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["one", "two"]), st.sampled_from(["user", "assistant"])), min_size=1, max_size=12
+)
+
+
+@given(turns=TURNS, window=st.integers(1, 6), salient=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_prompt_and_its_messages_never_say_the_same(turns: list[tuple[str, str]], window: int, salient: bool) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.configure_agent(SPACE, AGENT, window=window, use_salience=salient, salience_top_k=window)
+            for number, (session, role) in enumerate(turns):
+                message = said(role, f"Loaf {number + 500} is ready.")
+                await memory.conversation.add(SPACE, AGENT, session, message, continues=True)
+            prompt = (await memory.context(SPACE, AGENT, query="loaf", session="one", beside_messages=True)).text
+            for number, (session, _) in enumerate(turns):
+                assert session == "two" or f"{number + 500}" not in prompt
+            others = [f"{number + 500}" for number, (session, _) in enumerate(turns) if session == "two"]
+            assert sum(other in prompt for other in others) >= min(window, len(others))
+
+    asyncio.run(work())
