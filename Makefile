@@ -27,7 +27,7 @@ install: .venv/.installed ## create .venv with everything a developer needs
 
 # The packages under adapters are installed too: their tests are among the others. Torch takes some GB.
 # Those of frameworks have venvs of their own: their packages bring much along.
-FRAMEWORKS := $(addprefix adapters/recallog-,anthropic langchain langgraph openai-agents wrap)
+FRAMEWORKS := $(addprefix adapters/recallog-,anthropic langchain langgraph mem0 openai-agents wrap)
 ADAPTERS := $(filter-out $(FRAMEWORKS),$(wildcard adapters/*))
 WITH_TORCH := adapters/recallog-sentence-transformers
 

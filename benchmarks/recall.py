@@ -6,8 +6,10 @@ The service embeds the questions with the real model. The memories, whose embedd
 
 import asyncio
 import json
+import shutil
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -30,6 +32,8 @@ _DISK = Goal("≤", 4.0)
 _EXACT = Goal("≥", 0.98)
 _NEAREST = 10
 _APPENDED_AT_ONCE = 1_000
+_FOLDERS = 3
+"""The number of folders that are open at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ async def _measured(setup: Setup, size: _Size, averaged: AveragedEmbedder, model
     del events
     setup.report(f"recall: {len(asked):,} queries")
     taken, memory_bytes = await _asked(folder, asked)
+    of_folders = await _asked_at_once(folder, asked) if size.memories == 10_000 else {}
     cuts = quantiles(taken, n=100)
     name = f"recall of {size.words}:"
     return [
@@ -80,6 +85,10 @@ async def _measured(setup: Setup, size: _Size, averaged: AveragedEmbedder, model
         Measure(f"{name} service, resident", memory_bytes["VmRSS"] / 2**20, "MiB"),
         Measure(f"{name} service, resident without file pages", memory_bytes["RssAnon"] / 2**20, "MiB"),
         Measure(f"{name} service, resident per memory", memory_bytes["VmRSS"] / 2**10 / size.memories, "KiB"),
+        *(
+            Measure(f"{_FOLDERS} folders of {size.words}, {each}", of_folders[each] / 2**20, "MiB")
+            for each in of_folders
+        ),
         Measure(f"{name} disk per memory", _blocks_bytes(folder / layout.INDEX) / 2**10 / size.memories, "KiB", _DISK),
     ]
 
@@ -133,6 +142,27 @@ async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[f
                 if found.degraded or found.index_behind or not found.hits:
                     raise InvariantViolation(f"the index did not answer: {found.degraded}")
         return taken, _memory_bytes(int(json.loads((folder / layout.INDEX_ADDRESS).read_bytes())["pid"]))
+
+
+async def _asked_at_once(folder: Path, asked: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Bytes of memory of the processes that serve copies of a folder, after queries of each."""
+    copies = [folder.with_name(f"{folder.name}-copy-{number}") for number in range(_FOLDERS)]
+    async with AsyncExitStack() as closing:
+        for copy in copies:
+            shutil.copytree(folder, copy)
+            closing.callback(shutil.rmtree, copy)
+            settings = Settings(home=copy, index="embedded", index_idle_seconds=0)
+            memory = await closing.enter_async_context(Memory.open(settings))
+            for space, question in asked:
+                await memory.recall(space, ASKER, question)
+            await memory.publish(_last_event(asked[0][0]))
+            await memory.catch_up_index()
+        pids = {int(json.loads((copy / layout.INDEX_ADDRESS).read_bytes())["pid"]) for copy in copies}
+        found = [_memory_bytes(pid) for pid in pids]
+    return {
+        "processes resident": sum(each["VmRSS"] for each in found),
+        "processes resident without file pages": sum(each["RssAnon"] for each in found),
+    }
 
 
 def _last_event(space: str) -> Event:

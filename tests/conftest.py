@@ -44,6 +44,9 @@ sys.dont_write_bytecode = False
 os.environ["RECALLOG_INDEX"] = "off"
 # It ends with the test that starts it.
 os.environ["RECALLOG_INDEX_IDLE_SECONDS"] = "0"
+# Its process serves the folders of these tests alone: they kill it.
+_SESSION = tempfile.TemporaryDirectory(prefix="recallog-session-")
+os.environ["XDG_RUNTIME_DIR"] = _SESSION.name
 # A script starts commands in the background so that they, and their processes, ignore Ctrl-C: tests would wait for it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

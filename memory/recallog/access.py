@@ -413,7 +413,7 @@ class MemoryAccess(Host):
         operation = call.operation
         if operation.maintains_index:
             return self._on_served_index(call)
-        if not operation.uses_index or operation.asks & call.facade._own_parts or self.served_home is None:
+        if not operation.uses_index or call.own_parts or self.served_home is None:
             return None
         return self._delegate(call, self.served_home)
 

@@ -17,6 +17,7 @@ from recallog.reactors.chat_model import ChatModel as ChatModel
 from recallog.reactors.reactor import DueTrigger as DueTrigger, Reactor as Reactor
 from recallog.reading.read_session import ReadSession as ReadSession
 from recallog.reading.readings import AgentReading as AgentReading, SpaceReading as SpaceReading
+from recallog.retrieval.external import ExternalSource as ExternalSource
 from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
 from recallog.retrieval.reranker import Reranker as Reranker
 from recallog.retrieval.sources import CandidateSource as CandidateSource

@@ -14,8 +14,6 @@ INDEX = PurePath("index")
 INDEX_ROWS = INDEX / "rows.db"
 INDEX_ENGINE = INDEX / "engine"
 INDEX_LOCK = INDEX / "service.lock"
-INDEX_STARTING = INDEX / "service.starting"
-"""A file that exists while the service starts. The service touches it repeatedly to show that it is alive."""
 INDEX_ADDRESS = INDEX / "service.json"
 INDEX_OWNER = INDEX / "owner.json"
 """Names the program that holds `INDEX_LOCK` instead of a service, since it has a custom embedder."""

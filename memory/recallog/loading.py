@@ -11,6 +11,7 @@ from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
     from recallog.reactors.reactor import Reactor
+    from recallog.retrieval.external import ExternalSource
 
 
 def reactors(names: Sequence[str]) -> "list[Reactor]":
@@ -27,6 +28,12 @@ def projections(names: str | None) -> list[Projection]:
     """The projections with these names, each `module:name`, separated by commas. See `_load_named`."""
     listed = [name.strip() for name in (names or "").split(",") if name.strip()]
     return [each for name in listed for each in _load_named("RECALLOG_PROJECTIONS", name, "projection", _is_projection)]
+
+
+def external(spec: str) -> "dict[str, ExternalSource]":
+    """The external sources that a setting names: `name=module:function`, separated by commas."""
+    named = [each.strip().partition("=") for each in spec.split(",") if each.strip()]
+    return {name: _load_named("RECALLOG_EXTERNAL", of, "function", callable)[0] for name, _, of in named}
 
 
 def _load_named(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:

@@ -12,10 +12,10 @@ import msgspec
 from recallog import model, queries, reactors, retrieval
 from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
-from recallog.operations import parameters
+from recallog.operations import parameters, pipeline
 from recallog.operations.configuration import AgentOptions, SpaceOptions
-from recallog.operations.facade import Facade, check_arguments, operation
-from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
+from recallog.operations.facade import Facade, all_operations, check_arguments, operation
+from recallog.operations.operation import EXTERNAL, IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
 from recallog.operations.parameters import At, EndOptions, Filters, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
     from recallog.reading.read_session import ReadSession
+    from recallog.retrieval.external import ExternalSource
     from recallog.retrieval.memory_index import MemoryIndex
     from recallog.retrieval.reranker import Reranker
     from recallog_projections.index.embedders.embedder import Embedder
@@ -116,6 +117,7 @@ class Memory(Parts):
         synthesizer: "Synthesizer | None" = None,
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
+        external: "Mapping[str, ExternalSource] | None" = None,
         index: "MemoryIndex | None" = None,
         count_tokens: Callable[[str], int] | None = None,
         models: "Sequence[Model] | None" = None,
@@ -146,6 +148,7 @@ class Memory(Parts):
         self._access.relevance = index
         self._access.count_tokens = count_tokens
         self._reranker = reranker
+        self._external = external
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
         self._in_background = reactors is not False
         self._reactor: ReactorLoop | None = None
@@ -165,6 +168,7 @@ class Memory(Parts):
         synthesizer: "Synthesizer | None" = None,
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
+        external: "Mapping[str, ExternalSource] | None" = None,
         embedder: "Embedder | None" = None,
         index: "MemoryIndex | None" = None,
         count_tokens: Callable[[str], int] | None = None,
@@ -188,7 +192,8 @@ class Memory(Parts):
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together with the query; there is
-        none by default.
+        none by default. `external` are functions that find memories elsewhere, by name, for
+        `search(include_external=True)`.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
         other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
@@ -220,6 +225,7 @@ class Memory(Parts):
             synthesizer=synthesizer,
             summarizer=summarizer,
             reranker=reranker,
+            external=external,
             index=index,
             count_tokens=count_tokens,
             models=models,
@@ -241,6 +247,7 @@ class Memory(Parts):
         synthesizer: "Synthesizer | None" = None,
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
+        external: "Mapping[str, ExternalSource] | None" = None,
         index: "MemoryIndex | None" = None,
         count_tokens: Callable[[str], int] | None = None,
         models: "Sequence[Model] | None" = None,
@@ -263,6 +270,7 @@ class Memory(Parts):
             synthesizer=synthesizer,
             summarizer=summarizer,
             reranker=reranker,
+            external=external,
             index=index,
             count_tokens=count_tokens,
             models=models,
@@ -313,7 +321,8 @@ class Memory(Parts):
     @property
     def _own_parts(self) -> frozenset[str]:
         access = self._access
-        given = {RERANKER: self._reranker, RELEVANCE: access.relevance, TOKENS: access.count_tokens}
+        given: dict[str, object] = {RERANKER: self._reranker, RELEVANCE: access.relevance, TOKENS: access.count_tokens}
+        given[EXTERNAL] = self._external or (access.settings and access.settings.external) or None
         return frozenset(name for name, part in given.items() if part is not None)
 
     # Producers
@@ -745,7 +754,7 @@ class Memory(Parts):
         example='recallog search village baker "who owes the miller?" --limit 50',
         uses_index=True,
         starts_index=("query",),
-        asks=frozenset({RERANKER}),
+        asks=frozenset({RERANKER, EXTERNAL}),
         gen_ai=GenAi.SEARCH,
         records="hits",
     )
@@ -758,14 +767,26 @@ class Memory(Parts):
         limit: parameters.SearchLimit = limits.SEARCH_HITS,
         fusion: parameters.FusionMethod = WEIGHTED,
         wait_index: parameters.WaitIndex = False,
+        include_external: parameters.IncludeExternal = False,
+        external: parameters.ExternalNames = (),
         **options: Unpack[RecallOptions],
     ) -> "SearchPage":
         """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
-        `around` shows the neighbours of a hit, and `entries` whole events.
+        `around` shows the neighbours of a hit, and `entries` whole events. With `include_external`, the answer also has
+        the results of the external sources with which the memory was opened, apart from the hits.
         """
-        found = await self._recall(space, agent, query, limit, fusion, wait_index, options)
-        return queries.previews.page(found, limit)
+        if include_external and (sources := self._external_sources):
+            given = {"limit": limit, "fusion": fusion, "wait_index": wait_index, **options}
+            searched = {"space": space, "agent": agent, "query": query, **given}
+            found = await pipeline.answer(pipeline.of_memory(self, all_operations(type(self))["search"], searched))
+            settings = self._access.settings
+            seconds = limits.DEADLINE_SECONDS if settings is None else settings.deadline_seconds
+            return await retrieval.external.add_external(found, sources, external, limit, seconds)
+        recalled = await self._recall(space, agent, query, limit, fusion, wait_index, options)
+        page = queries.previews.page(recalled, limit)
+        reason = retrieval.external.NO_SOURCE if include_external else None
+        return page.model_copy(update={"external_reason": reason})
 
     async def _recall(
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions
@@ -1014,6 +1035,15 @@ class Memory(Parts):
         """The position of the record that made a trigger due, for triggers that fall due by a count."""
         since: Position | None = await self._access.of_agent(trigger.space, trigger.agent, At(), model.since)
         return since
+
+    @cached_property
+    def _external_sources(self) -> "Mapping[str, ExternalSource]":
+        settings = self._access.settings
+        if self._external is None and settings is not None and settings.external:
+            from recallog import loading
+
+            return loading.external(settings.external)
+        return self._external or {}
 
     def _without_reranker(self) -> Self:
         plain = copy(self)

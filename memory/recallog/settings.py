@@ -1,6 +1,7 @@
 """Settings of a memory, from the environment (`RECALLOG_…`) or from code."""
 
 import os
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -44,11 +45,27 @@ class Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(cls, settings_cls: type[BaseSettings], *_: Any, **sources: Any) -> tuple[Any, ...]:
-        return sources["init_settings"], sources["env_settings"], cls._read_files
+        given = sources["init_settings"]
+        return given, sources["env_settings"], cls._read_files, lambda: cls._read_other(given.init_kwargs)
 
     @classmethod
     def _read_files(cls) -> dict[str, str]:
         return {name: value for name in cls.model_fields if (value := read_file(variable_of(name))) is not None}
+
+    @classmethod
+    def _read_other(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that variables of other memories give, see `other_settings`, which few programs need."""
+        if not any(name.startswith(_OTHER_PREFIXES) for name in os.environ):
+            return {}
+        from recallog import other_settings
+
+        return {**other_settings.read({*given, *cls.list_set()})}
+
+    @classmethod
+    def list_set(cls) -> set[str]:
+        """The settings that have a variable of their own in the environment."""
+        variables = {name: variable_of(name) for name in cls.model_fields}
+        return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & os.environ.keys()}
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:
@@ -98,6 +115,9 @@ class Settings(BaseSettings):
     """Projections of your own, in Python: `module:name`, separated by commas. The module may be in the working
     directory. All programs and commands that see this setting fold and show their views beside the built-in ones,
     unless a program gives its own projections to `Memory.open`."""
+    external: str | None = None
+    """External sources of `search`, in Python: `name=module:function`, separated by commas. The module may be in the
+    working directory. A program may give its own ones to `Memory.open` instead."""
     workspace: Path | None = None
     """The folder of documents that `workspace import` and `workspace export` use if the call does not name one."""
     index: str | None = None
@@ -195,6 +215,10 @@ class Settings(BaseSettings):
     model_answer: str | None = None
     """The model that answers `long_term.reflect`, if it is not that of `model`: a URL with a name, or `off` for the
     rule that quotes entries."""
+
+
+_OTHER_PREFIXES = ("MEMORY_INDEX", "AGX_WORKSPACE_ROOT")
+"""How the names of the variables in `other_settings` begin. That module is imported only if there is one."""
 
 
 def variable_of(name: str) -> str:

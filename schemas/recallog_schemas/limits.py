@@ -152,7 +152,7 @@ WORKING_DOCUMENT_BYTES = 4_000
 
 # Settings of agents.
 CAPTURE_TOOLS_MAX = 256
-PRICES_MAX = 64
+SCENE_NOTES_MAX = 32
 
 # A scan for words.
 MARKER_CHARS_MIN = 4  # shorter words are found by chance in any large file

@@ -6,6 +6,7 @@ call that blocked the loop would never end.
 
 import asyncio
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from recallog import Memory, layout
 from recallog.components import Components
 from recallog.composition import compose
 from recallog.index import messages, remote
-from recallog.index.remote import ServiceProcess
+from recallog.index.hosting import Lease
+from recallog.index.service_process import ServiceProcess
 from recallog.settings import Settings
 from recallog_projections.index.engines import edge, folder
 from recallog_projections.index.engines.edge import EdgeEngine
@@ -68,8 +70,10 @@ class BusyService:
 
     @asynccontextmanager
     async def serving(self, home: Path) -> AsyncIterator[None]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        address = messages.ServiceAddress(server.sockets[0].getsockname()[1], "token", os.getpid())
+        path = Path(os.environ["XDG_RUNTIME_DIR"]) / "busy.socket"
+        path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, path)
+        address = messages.ServiceAddress(str(path), "token", os.getpid())
         (home / layout.INDEX).mkdir(parents=True)
         (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
         async with server:
@@ -160,7 +164,7 @@ async def compose_embedded(home: Path) -> AsyncIterator[Components]:
         await components.close()
 
 
-_LINGERING = "import sys; sys.stdin.read(); open(sys.argv[1]).read()"
+_LINGERING = "import sys; sys.stdin.buffer.read(); open(sys.argv[1]).read()"
 """A process that has heard that it should end, and ends when the pipe is written to."""
 
 
@@ -169,9 +173,12 @@ def test_the_loop_is_not_blocked_while_the_index_process_ends(tmp_path: Path) ->
     os.mkfifo(pipe)
 
     async def work() -> None:
-        service = ServiceProcess(Settings(home=tmp_path))
-        process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
+        service = ServiceProcess(Settings(home=tmp_path, index_idle_seconds=0, deadline_seconds=GIVE_UP_SECONDS))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=theirs)
         service._process = process
+        service._lease = Lease(ours, process.pid, Settings(home=tmp_path))
         closing = asyncio.create_task(service.close())
         writing = asyncio.create_task(asyncio.to_thread(pipe.open, "w"))  # opens when the process reads
         file = await writing
@@ -191,9 +198,12 @@ def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
     os.mkfifo(pipe)
 
     async def work() -> None:
-        service = ServiceProcess(Settings(home=tmp_path))
-        process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
+        service = ServiceProcess(Settings(home=tmp_path, index_idle_seconds=0, deadline_seconds=GIVE_UP_SECONDS))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=theirs)
         service._process = process
+        service._lease = Lease(ours, process.pid, Settings(home=tmp_path))
         closing = asyncio.create_task(service.close())
         file = await asyncio.to_thread(pipe.open, "w")
         closing.cancel()
@@ -201,7 +211,7 @@ def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
             await closing
         assert process.poll() is None
         file.close()
-        await until(lambda: service._process is None)
+        await until(lambda: process.poll() is not None)
         assert process.returncode == 0
 
     run(work())

@@ -19,7 +19,7 @@ import qdrant_edge as qdrant
 
 from recallog import Event, Memory, layout
 from recallog.index.indexer import Indexer
-from recallog.index_service import starting
+from recallog.index_service import crashes
 from recallog.reading.projection_group import BUILT_IN
 from recallog.settings import Settings
 from recallog_projections.index import points
@@ -361,8 +361,10 @@ def test_an_event_of_another_agent_is_not_returned_although_the_engine_finds_it(
 _CRASH = """
 import os, sys
 from pathlib import Path
-from recallog.index_service.starting import crashes
-with crashes(Path(sys.argv[1])):
+from recallog.index_service.crashes import CrashReports
+reports = CrashReports()
+reports.enable()
+with reports.of_folder(Path(sys.argv[1])) as calling, calling():
     exec(compile(sys.argv[2], "recallog_projections/index/engines/edge.py", "exec"))
 """
 
@@ -384,7 +386,7 @@ def test_the_engine_s_files_are_set_aside_after_two_crashes_in_it(home: Path, en
     crash(end)
     assert (index / ENGINE).exists()
     crash(end)
-    with starting.crashes(home):
+    with crashes.CrashReports().of_folder(home):
         assert not (index / ENGINE).exists()
         assert (index / "engine.damaged").exists()
         assert (home / layout.INDEX_CRASHES).stat().st_size == 0
@@ -392,7 +394,7 @@ def test_the_engine_s_files_are_set_aside_after_two_crashes_in_it(home: Path, en
 
 def test_a_process_that_hangs_in_the_engine_ends_itself(home: Path) -> None:
     (home / layout.INDEX).mkdir()
-    hang = "from recallog.index_service import starting; starting.HANG_SECONDS = 0.2;" + _CRASH.replace("\n", "\n", 1)
+    hang = "from recallog.index_service import crashes; crashes.HANG_SECONDS = 0.2;" + _CRASH
     code = "import time; time.sleep(60)"
     ended = subprocess.run([sys.executable, "-c", hang, str(home), code], stderr=subprocess.DEVNULL, check=False)
     assert ended.returncode == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from recallog import Memory, layout
-from recallog.index import remote
-from recallog.index_service import starting
+from recallog.index.service_process import ServiceProcess
+from recallog.index_service import crashes
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import FREE_BYTES_MIN, EdgeEngine
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
@@ -100,8 +100,8 @@ def test_crashes_on_a_full_disk_do_not_set_the_files_of_the_engine_aside(tmp_pat
             resize(disk, LARGE_DISK_BYTES)
         home = disk / "memory"
         (home / layout.INDEX_ENGINE).mkdir(parents=True)
-        (home / layout.INDEX_CRASHES).write_text(report * starting.CRASHES)
-        with starting.crashes(home):
+        (home / layout.INDEX_CRASHES).write_text(report * crashes.CRASHES)
+        with crashes.CrashReports().of_folder(home):
             pass
         assert (home / layout.INDEX_ENGINE).exists() == is_full
         assert (home / layout.INDEX_CRASHES).stat().st_size == 0
@@ -115,7 +115,7 @@ def test_the_end_of_a_process_is_explained_by_a_full_disk_if_it_is_full(
 ) -> None:
     async def work(home: Path) -> None:
         home.mkdir()
-        service = remote.ServiceProcess(settings(home))
+        service = ServiceProcess(settings(home))
         try:
             await service.start()
             resize(home.parent, FULL_DISK_BYTES if is_full else LARGE_DISK_BYTES)

@@ -9,142 +9,43 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from recallog import Memory, layout
 from recallog.index import remote
-from recallog.index.messages import Health, ServiceAddress, encode_settings
+from recallog.index.messages import Health, ServiceAddress
 from recallog.settings import Settings
 from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.store import made_with
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
-from support.cli import environment_of, recallog, spawn
+from support.cli import recallog, spawn
 from support.events import event, recorded, run
-from support.waiting import WAIT_SECONDS, until
+from support.index_process import (
+    DEADLINE_SECONDS,
+    Asker,
+    address,
+    ended,
+    exists,
+    is_alive,
+    is_listening,
+    serving_pid,
+    settings,
+    wait_until,
+)
+from support.waiting import until
 
 QUESTION = "Who set fire to the building where flour is ground?"
 ANSWER = "The smith burned the mill."
-DEADLINE_SECONDS = 20.0
-"""On a busy machine a process may be kept from running for longer than the default."""
 TEXTS = ["Bread!", "It was dark.", ANSWER, "I saw the river."]
-
-_ASKER = """
-import asyncio, json, sys
-from pathlib import Path
-from recallog import Memory
-from recallog.settings import Settings
-
-async def main():
-    async with Memory.open(Settings(home=Path(sys.argv[1]), index="embedded")) as memory:
-        for line in sys.stdin:
-            question = json.loads(line)
-            if question is None:
-                break
-            answer = await memory.recall("village", "baker", question, wait_index=True)
-            print(answer.model_dump_json(), flush=True)
-
-asyncio.run(main())
-"""
 
 
 def events(texts: list[str]) -> list[Event]:
     return [event(payload={"text": text}) for text in texts]
-
-
-def settings(home: Path, **more: Any) -> Settings:
-    return Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS, **more)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for by its parent is a zombie, and does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-def exists(pid: int) -> bool:
-    """Whether the system still knows the process, as a zombie too."""
-    return Path(f"/proc/{pid}").exists()
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < give_up, f"{what}: not within {WAIT_SECONDS:g} s"
-        time.sleep(0.02)
-
-
-def address(home: Path) -> ServiceAddress:
-    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=ServiceAddress)
-
-
-def is_listening(home: Path) -> bool:
-    """Whether the address file of the folder names a process that is alive."""
-    try:
-        return is_alive(address(home).pid)
-    except FileNotFoundError:
-        return False
-
-
-def serving_pid(home: Path) -> int:
-    """The service's process, once it listens."""
-    wait_until(lambda: is_listening(home), "a service listens")
-    return address(home).pid
-
-
-def ended(pid: int) -> None:
-    wait_until(lambda: not is_alive(pid), f"process {pid} ends")
-
-
-class Asker:
-    """Another process that queries a folder."""
-
-    def __init__(self, home: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _ASKER, str(home)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment_of(RECALLOG_INDEX_IDLE_SECONDS="0", RECALLOG_DEADLINE_SECONDS=str(DEADLINE_SECONDS)),
-        )
-
-    def say(self, question: str | None) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> Any:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def ask(self, question: str = QUESTION) -> Any:
-        self.say(question)
-        return self.answer()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def close(self) -> None:
-        """End the process normally."""
-        if self.process.poll() is None:
-            self.say(None)
-            assert self.process.wait(WAIT_SECONDS) == 0
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
 
 
 @pytest.fixture
@@ -182,12 +83,12 @@ def test_two_processes_that_query_at_once_get_equal_answers_of_one_service(home:
 
 def test_a_service_ends_with_its_starter_and_the_next_query_starts_another(home: Path) -> None:
     starter, other = Asker(home), Asker(home)
-    before = starter.ask()
-    assert other.ask() == before
+    before = starter.ask(QUESTION)
+    assert other.ask(QUESTION) == before
     first = serving_pid(home)
     starter.kill()
     ended(first)
-    after = other.ask()
+    after = other.ask(QUESTION)
     second = serving_pid(home)
     assert second != first
     assert after == before
@@ -282,23 +183,6 @@ def test_a_killed_service_costs_at_most_one_degraded_answer(home: Path) -> None:
     run(work())
 
 
-def test_a_second_service_of_a_folder_exits_at_once_and_the_first_continues(home: Path) -> None:
-    async def work() -> None:
-        async with Memory.open(settings(home)) as memory:
-            before = await memory.recall("village", "baker", QUESTION, wait_index=True)
-            first = address(home)
-            command = [sys.executable, "-m", "recallog.index_service"]
-            with subprocess.Popen(command, env=environment_of(), stdin=subprocess.PIPE) as second:
-                assert second.stdin is not None
-                second.stdin.write(encode_settings(settings(home)))
-                second.stdin.flush()
-                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0  # although its starter is still running
-            assert address(home) == first
-            assert await memory.recall("village", "baker", QUESTION) == before
-
-    run(work())
-
-
 def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
@@ -309,11 +193,11 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             (wrong / layout.INDEX).mkdir(parents=True)
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
                 (wrong / layout.INDEX_ADDRESS).write_bytes(
-                    msgspec.json.encode(ServiceAddress(right.port, token, right.pid))
+                    msgspec.json.encode(ServiceAddress(right.socket, token, right.pid))
                 )
                 with pytest.raises(IndexUnavailable, match="not being served"):
                     await remote.call(wrong, Health())
-            reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
+            reader, writer = await asyncio.open_unix_connection(right.socket)
             writer.write((5).to_bytes(4, "big") + b"hello")
             assert await reader.read() == b""
             writer.close()
@@ -382,7 +266,7 @@ def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> N
 
 def test_a_stale_address_file_does_not_prevent_a_new_service(home: Path) -> None:
     (home / layout.INDEX).mkdir()
-    stale = ServiceAddress(1, "0" * 32, 2**22 - 1)
+    stale = ServiceAddress("/nowhere", "0" * 32, 2**22 - 1)
     (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
 
     async def work() -> None:

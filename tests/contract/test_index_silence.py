@@ -65,6 +65,13 @@ async def seconds(work: Awaitable[Any]) -> tuple[float, Any]:
     return time.monotonic() - began, result
 
 
+def socket_in(home: Path) -> str:
+    """The path of a socket for a stand-in of the process that serves `home`: paths of tests are too long."""
+    path = Path(os.environ["XDG_RUNTIME_DIR"]) / f"{home.parent.name[-20:]}.socket"
+    path.unlink(missing_ok=True)
+    return str(path)
+
+
 @contextlib.contextmanager
 def stopped(pid: int) -> Iterator[None]:
     os.kill(pid, signal.SIGSTOP)
@@ -162,7 +169,7 @@ def test_what_waits_for_the_index_does_not_wait_for_a_stopped_service(built: Pat
 
 
 _BUSY = """
-import os, socket, sys, time
+import contextlib, os, socket, sys, time
 from pathlib import Path
 import msgspec
 from filelock import FileLock
@@ -173,8 +180,10 @@ from recallog_schemas.errors import IndexUnavailable
 def received(stream):
     return stream.read(int.from_bytes(stream.read(messages.LENGTH_BYTES), "big"))
 
-with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127.0.0.1", 0)) as server:
-    address = messages.ServiceAddress(server.getsockname()[1], "token", os.getpid())
+with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.socket(socket.AF_UNIX) as server:
+    server.bind(sys.argv[2])
+    server.listen()
+    address = messages.ServiceAddress(sys.argv[2], "token", os.getpid())
     (Path(sys.argv[1]) / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
     print(1, flush=True)
     while True:
@@ -187,13 +196,14 @@ with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127
                 pass
             healthy = messages.Result(msgspec.json.encode(messages.HealthReport("", 0, "")))
             failed = messages.failure(IndexUnavailable("computed to the end"))
-            client.sendall(messages.frame_message(healthy if isinstance(call, messages.Health) else failed))
+            with contextlib.suppress(BrokenPipeError):
+                client.sendall(messages.frame_message(healthy if isinstance(call, messages.Health) else failed))
 """
 
 
 def test_work_on_the_index_waits_for_a_service_that_computes_and_a_question_does_not(built: Path) -> None:
     async def work() -> None:
-        command = [sys.executable, "-c", _BUSY, str(built)]
+        command = [sys.executable, "-c", _BUSY, str(built), socket_in(built)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout is not None
@@ -251,11 +261,10 @@ class Talker:
 
     @asynccontextmanager
     async def in_place(self, home: Path) -> AsyncIterator[None]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         (home / layout.INDEX).mkdir(parents=True, exist_ok=True)
-        port = server.sockets[0].getsockname()[1]
+        server = await asyncio.start_unix_server(self._serve, path := socket_in(home))
         (home / layout.INDEX_ADDRESS).write_bytes(
-            msgspec.json.encode(messages.ServiceAddress(port, "token", os.getpid()))
+            msgspec.json.encode(messages.ServiceAddress(path, "token", os.getpid()))
         )
         try:
             yield
@@ -294,9 +303,11 @@ def test_a_stale_address_at_which_another_program_listens_costs_one_answer(built
 
 def test_the_address_of_a_process_that_has_ended_costs_nothing(built: Path) -> None:
     async def work() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent, subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        with socket.socket(socket.AF_UNIX) as silent, subprocess.Popen([sys.executable, "-c", ""]) as gone:
+            silent.bind(socket_in(built))
+            silent.listen()
             gone.wait()
-            stale = messages.ServiceAddress(silent.getsockname()[1], "token", gone.pid)
+            stale = messages.ServiceAddress(silent.getsockname(), "token", gone.pid)
             (built / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
             async with Memory.open(settings(built)) as memory:
                 assert (await memory.recall("village", "baker", QUESTION)).degraded is None
@@ -304,7 +315,7 @@ def test_the_address_of_a_process_that_has_ended_costs_nothing(built: Path) -> N
     run(work())
 
 
-@pytest.mark.parametrize("content", [b"\xff garbage", b'{"port": 1, "token": "", "pid": -5}'])
+@pytest.mark.parametrize("content", [b"\xff garbage", b'{"socket": "", "token": "", "pid": -5}'])
 def test_a_damaged_address_file_is_replaced_while_its_service_runs(built: Path, content: bytes) -> None:
     async def work() -> None:
         async with indexed(built) as memory:

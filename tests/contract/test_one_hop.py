@@ -6,7 +6,6 @@ The service is a real process with the real model. In this process the same inde
 import asyncio
 import contextlib
 import os
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +21,7 @@ from recallog.extending import Reranker
 from recallog.index import messages, remote
 from recallog.index.indexer import Indexer
 from recallog.index.semantic_index import IndexInProcess, SemanticIndex
+from recallog.index_service.connection import Connection
 from recallog.index_service.service import Service
 from recallog.settings import Settings
 from recallog_projections.index.embedders.registry import embedder
@@ -263,7 +263,7 @@ def test_hostile_bytes_get_no_answer_and_disturb_nobody(home: Path) -> None:
                 greeting + greeting,
                 greeting + messages.frame_message(messages.Health()) + b"more",
             ):
-                reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
+                reader, writer = await asyncio.open_unix_connection(right.socket)
                 writer.write(sent)
                 writer.write_eof()
                 with contextlib.suppress(ConnectionError):
@@ -291,7 +291,7 @@ def test_a_service_of_another_version_gives_way(home: Path) -> None:
         async with Memory.open(settings(home)) as memory:
             await memory.catch_up_index()
             before = _address(home)
-            _, writer = await asyncio.open_connection("127.0.0.1", before.port)
+            _, writer = await asyncio.open_unix_connection(before.socket)
             writer.write(messages.frame_message(messages.Handshake(before.token, "0.0.0")))
             await until(lambda: _is_gone(home), "the service of another version ends")
             writer.close()
@@ -327,7 +327,15 @@ def test_a_call_whose_client_has_gone_is_cancelled_and_blocks_no_other(tmp_path:
             await memory.publish_many(events())
         (tmp_path / layout.INDEX).mkdir()
         stopping = StopSignal()
-        service = Service(settings(tmp_path), stopping, threading.Event(), lambda: None)
+        path = str(Path(os.environ["XDG_RUNTIME_DIR"]) / "one-hop.socket")
+        service = Service(settings(tmp_path), stopping, EdgeEngine(tmp_path / layout.INDEX_ENGINE), tmp_path, path)
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            async with Connection(reader, writer) as connection:
+                await connection.receive_handshake()
+                await service.execute(await connection.receive_call(), connection)
+
+        server = await asyncio.start_unix_server(answer, path)
         serving = asyncio.create_task(service.run())
 
         async def is_indexed() -> bool:
@@ -348,6 +356,7 @@ def test_a_call_whose_client_has_gone_is_cancelled_and_blocks_no_other(tmp_path:
         assert b"burned the mill" in await remote.call(tmp_path, asked)
         stopping.set()
         await serving
+        server.close()
 
     run(work())
 

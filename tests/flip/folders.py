@@ -67,7 +67,7 @@ def build(root: Path) -> Folders:
         copy(root / "dense", folders.of(state))
         shutil.rmtree(root / "dense")
     for home in (folders.of(state) for state in (*STATES, SERVED)):
-        (home / layout.INDEX_ADDRESS).write_text('{"port":9,"token":"0123456789abcdef","pid":99999999}')
+        (home / layout.INDEX_ADDRESS).write_text('{"socket":"/nowhere","token":"0123456789abcdef","pid":99999999}')
         (home / layout.INDEX_LOG).write_text("2026-03-01 06:00:00 INFO recallog.index started\n")
         (home / layout.INDEX_LOCK).touch()
         (home / layout.lock_file(REACTORS)).touch()

@@ -17,7 +17,7 @@ from fuzz import corpus
 from recallog import Memory, Position
 from recallog.composition import assemble
 from recallog.index import messages
-from recallog.index_service.service import _receive
+from recallog.index_service.connection import receive_message
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
 from recallog.retrieval import dates, names, persons
@@ -253,7 +253,7 @@ async def _judge_messages(inputs: Sequence[bytes]) -> None:
         reader.feed_data(data)
         reader.feed_eof()
         try:
-            body = await _receive(reader, messages.MESSAGE_BYTES_MAX)
+            body = await receive_message(reader, messages.MESSAGE_BYTES_MAX)
         except (EOFError, ConnectionError):
             body = data[messages.LENGTH_BYTES :]
         for read in (messages.handshake, messages.call, messages.frame):

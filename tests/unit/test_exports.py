@@ -73,7 +73,8 @@ PUBLIC = sorted(
 EXTENDING = [
     "AdapterSettings", "AgentReading", "At", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk",
     "Components", "DESTROYED", "Database", "DocumentMaker", "Documents", "Doorbell", "Due", "DueTrigger",
-    "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact", "FactExtractor",
+    "Embedder", "Embedding", "Engine", "Evidence", "ExternalSource", "ExtractionRequest", "FacadePart", "Fact",
+    "FactExtractor",
     "Filter", "FolderLock", "Generation", "Hit", "Inventory", "Judge", "KeptText", "KeptTexts", "KeysState",
     "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "MARKS", "Manifest", "MemoryAccess", "MemoryIndex",
     "MemoryLedger", "MemoryStore", "Opener", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection",

@@ -78,7 +78,42 @@ def test_a_preview_has_220_characters_and_three_points(door: Door) -> None:
 def test_external_sources_are_an_empty_list_with_a_reason_if_they_are_asked(door: Door) -> None:
     plain, asked = search(door, q="bread").json(), search(door, q="bread", include_external="true").json()
     assert (plain["external"], plain["external_reason"]) == ([], None)
-    assert (asked["external"], asked["external_reason"]) == ([], "no external source is connected to this server")
+    assert (asked["external"], asked["external_reason"]) == ([], "no external source is connected")
+
+
+@pytest.mark.models("tiers")
+def test_entries_are_retrieved_by_tier_and_searched_by_similarity(door: Door) -> None:
+    def texts_of(path: str, **query: Any) -> list[str]:
+        return [hit["entry"]["text"] for hit in door.get(f"{BASE}/{path}", {**WHO, **query}).json()["hits"]]
+
+    fast, slow = "Rye of the fast tier", "Rye of the slow tier"
+    assert texts_of("continuum/retrieve", query="rye of the tier", strategy="fast_first") == [fast, slow]
+    assert texts_of("continuum/retrieve", query="rye of the tier", tiers="slow,bogus") == [slow]
+    assert texts_of("continuum/retrieve", query="rye of the tier", limit=0, strategy="fast_first") == [fast]
+    assert set(texts_of("search", q="rye of the tier", tier="bogus", limit=500)) == {fast, slow}
+    assert problem(door.get(f"{BASE}/continuum/retrieve", WHO)) == (400, "InvalidArgument", "query")
+
+
+@pytest.mark.models("tiers")
+def test_critiques_are_the_entries_of_that_type(door: Door, memory: Memory) -> None:
+    run(memory.long_term.retain("council", "critic", "Nobody has said who pays.", type="critique"))
+    run(memory.long_term.retain("council", "critic", "The council meets on Friday."))
+    found = door.get(f"{BASE}/critiques", {"space": "council", "agent": "critic"}).json()["entries"]
+    assert [each["text"] for each in found] == ["Nobody has said who pays."]
+
+
+@pytest.mark.models("tiers")
+def test_tiers_say_their_limits_and_how_they_age_and_the_archive_what_left_them(door: Door) -> None:
+    tiers = door.get(f"{BASE}/tiers", WHO).json()["tiers"]
+    assert (tiers["fast"]["count"], tiers["fast"]["limit"]) == (1, 1_000)
+    assert (tiers["glacial"]["ttl_seconds"], tiers["glacial"]["half_life_hours"]) == (604_800, 720)
+    assert door.get(f"{BASE}/archive-stats", WHO).json()["archived"] == {"expired": 0, "tier_limit": 0}
+
+
+@pytest.mark.models("tiers")
+def test_a_cleanup_is_a_plan(door: Door) -> None:
+    assert door.post(f"{BASE}/cleanup", {"space": "nowhere", "agent": "baker"}).json()["archived"] == []
+    assert problem(door.get(f"{BASE}/cleanup", WHO))[0] == 405
 
 
 def timeline(door: Door, **query: Any) -> httpx.Response:

@@ -185,7 +185,6 @@ def test_the_text_of_a_kind(kind: str, payload: dict[str, Any], text: str) -> No
         ("agent.configured", {"tiers": {"max": {"fast": -1}}}, "tiers.max.fast"),
         ("agent.configured", {"tiers": {"surprise": {"fast": 1}}}, "tiers.surprise.fast"),
         ("agent.configured", {"capture": {"importance": 2}}, "capture.importance"),
-        ("agent.configured", {"prices": {"retain": "1"}}, "prices.retain"),
     ],
 )  # fmt: skip
 def test_a_payload_out_of_bounds_is_refused_with_the_path(kind: str, fields: dict[str, Any], path: str) -> None:
@@ -207,7 +206,7 @@ def test_a_payload_out_of_bounds_is_refused_with_the_path(kind: str, fields: dic
         ("item.put", {"base": "f" * 64, "value": "x" * (64 * 1024 - 2)}),
         ("item.put", {"namespace": ["session", "trial of the 2nd\n"]}),
         ("agent.configured", {"rag": {}, "quality": {"enabled": True}, "tiers": {"ttl": {"fast": 1.5}}}),
-        ("agent.configured", {"working": None, "prices": {"retain": 1, "search": 0.5}}),
+        ("agent.configured", {"working": None, "quality": {"ask": True}}),
     ],
 )
 def test_a_payload_at_its_bounds_is_accepted(kind: str, fields: dict[str, Any]) -> None:
@@ -248,7 +247,12 @@ def test_settings_have_the_defaults_of_the_memory_model() -> None:
     assert tiers.surprise.model_dump() == {"glacial": 0.5, "slow": 0.6, "medium": 0.7}
     assert tiers.consolidate_every == 3_600
     assert kinds.RagSettings().limit == limits.PROMPT_RECALLED == 7
-    assert kinds.QualitySettings().model_dump() == {"enabled": False, "min_terms": 3, "deduplicate": False}
+    assert kinds.QualitySettings().model_dump() == {
+        "enabled": False,
+        "min_terms": 3,
+        "deduplicate": False,
+        "ask": False,
+    }
     assert kinds.WorkingSettings().max_bytes == 4_000
     capture = kinds.CaptureSettings()
     assert (capture.enabled, capture.max_per_minute, capture.tier, capture.importance) == (False, 120, "fast", 0.4)

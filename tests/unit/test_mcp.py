@@ -119,6 +119,16 @@ def test_a_model_edits_its_working_memory_and_sees_it_in_its_context() -> None:
     with_client(use)
 
 
+def test_a_model_writes_the_block_that_the_hint_of_the_prompt_names() -> None:
+    async def use(client: Client) -> None:
+        name = f"{AGENT}_working_memory"
+        await call(client, "set_working_memory", label=name, content="Bake rye.")
+        assert f"### {name}\n  Bake rye." in await call(client, "context")
+        assert await call(client, "read_working_memory", labels=[name]) == f"{name} (version 1)\n  Bake rye."
+
+    with_client(use)
+
+
 @pytest.mark.models("tiers")
 def test_a_model_reports_what_came_of_a_memory() -> None:
     async def work() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptRows
 from recallog_projections.index.engines.point_file import PointFile, StoredFields
 from recallog_schemas.errors import IndexDamaged
 
@@ -54,7 +55,8 @@ def test_what_is_read_is_what_was_written_last(
 ) -> None:
     path = tmp_path_factory.mktemp("points") / "points.db"
     PointFile.create(path)
-    file, stored = PointFile(path, kept_bytes_max), dict[int, StoredFields]()
+    bound = KeptBytes(kept_bytes_max)
+    file, stored = PointFile(path, bound), dict[int, StoredFields]()
     for step, numbers, value in done:
         ids = [name_of(number) for number in numbers]
         if step == "write":
@@ -66,20 +68,20 @@ def test_what_is_read_is_what_was_written_last(
                 stored.pop(number, None)
         elif step == "reopen":
             file.close()
-            file = PointFile(path, kept_bytes_max)
+            file = PointFile(path, bound)
         else:
             there = [stored[number] for number in dict.fromkeys(numbers) if number in stored]
             assert compared([*file.read(ids)]) == compared([without_texts(point) for point in there])
             assert compared([*file.read_whole(ids)]) == compared(there)
-        assert 0 <= file.kept_bytes <= kept_bytes_max
+        assert 0 <= file._kept.size_bytes <= kept_bytes_max
     file.close()
 
 
 def test_rows_are_read_once_and_the_least_recently_used_are_given_up(path: Path) -> None:
-    file = PointFile(path, ENOUGH)
+    file = PointFile(path, KeptBytes(ENOUGH))
     file.write([written(number) for number in range(3)])
     list(file.read([name_of(0)]))
-    bounded = PointFile(path, 2 * file.kept_bytes)
+    bounded = PointFile(path, KeptBytes(2 * file._kept.size_bytes))
     list(bounded.read([name_of(0), name_of(1)]))
     list(bounded.read([name_of(0)]))
     list(bounded.read([name_of(2)]))
@@ -91,7 +93,7 @@ def test_rows_are_read_once_and_the_least_recently_used_are_given_up(path: Path)
 
 
 def test_more_points_than_one_statement_reads(path: Path) -> None:
-    file = PointFile(path, ENOUGH)
+    file = PointFile(path, KeptBytes(ENOUGH))
     file.write([written(number, number % 7) for number in range(250)])
     ids = [name_of(number) for number in range(260)]
     assert compared([*file.read(ids)]).keys() == set(ids[:250])
@@ -100,7 +102,7 @@ def test_more_points_than_one_statement_reads(path: Path) -> None:
 
 
 def test_a_write_that_fails_changes_nothing(path: Path) -> None:
-    file = PointFile(path, ENOUGH)
+    file = PointFile(path, KeptBytes(ENOUGH))
     file.write([written(0, 1)])
     broken = (name_of(1), {"agent": object()}, Sparse([], []))
     with pytest.raises(TypeError):
@@ -111,7 +113,7 @@ def test_a_write_that_fails_changes_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["payload", "terms", "texts"])
 def test_a_row_that_cannot_be_read_is_damage(path: Path, column: str) -> None:
-    file = PointFile(path, ENOUGH)
+    file = PointFile(path, KeptBytes(ENOUGH))
     file.write([written(0)])
     with sqlite3.connect(path) as other:
         other.execute(f"UPDATE points SET {column} = ?", (b"{7",))
@@ -126,4 +128,20 @@ def test_a_file_that_is_not_whole_is_damage(path: Path, content: bytes) -> None:
     for log in (path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm")):
         log.unlink(missing_ok=True)
     with pytest.raises(IndexDamaged, match=str(path)):
-        PointFile(path, ENOUGH)
+        PointFile(path, KeptBytes(ENOUGH))
+
+
+def test_collections_share_one_bound_and_the_one_that_read_last_keeps_its_rows() -> None:
+    row = (b"terms", b"payload")
+    alone = KeptRows(KeptBytes(ENOUGH))
+    alone.keep({"0": row})
+    bound = KeptBytes(3 * alone.size_bytes)
+    one, other = KeptRows(bound), KeptRows(bound)
+    one.keep(dict.fromkeys("012", row))
+    other.keep(dict.fromkeys("01", row))
+    assert (one.find("012").keys(), other.find("01").keys()) == ({"2"}, {"0", "1"})
+    one.keep({"3": row})
+    assert (one.find("0123").keys(), other.find("01").keys()) == ({"2", "3"}, {"1"})
+    del other
+    one.keep({"4": row})
+    assert one.find("0123456").keys() == {"2", "3", "4"}

@@ -585,7 +585,7 @@ async def test_words_are_compared_without_an_index_and_what_is_shown_counts_as_r
         ]
     )
     found = await memory.tiers.retrieve(*A, "the mill grinds")
-    assert [(hit.entry.id, hit.score, hit.similarity) for hit in found.hits] == [("mill", 0.6, 1.0)]
+    assert [(hit.entry.id, hit.score, hit.similarity) for hit in found.hits] == [("fact", 0.6, 1.0), ("mill", 0.6, 1.0)]
     assert (found.relevance_by, found.now) == ("words", T0)
     assert (await memory.tiers.retrieve(*A, "nothing like that")).hits == ()
     await memory.tiers.retrieve(*A, "the mill grinds", as_of="0:3")
@@ -652,11 +652,46 @@ async def test_the_numbers_are_shown_in_words(memory: Memory) -> None:
     assert "promoted: 2026-03-01 01:00 UTC" in (await memory.tiers.entry(*A, "e")).format()
 
 
+async def test_a_space_gives_entries_a_tier_and_leaves_summaries_without(memory: Memory, checks: list[Check]) -> None:
+    await memory.publish(kept("before", None, text="The mill is old."))
+    await memory.configure_space("s", tiers={"default": "medium"})
+    await memory.publish_many([kept("plain", None, text="The mill grinds."), kept("fast", "fast", text="It is hot.")])
+    await memory.publish(kept("sum", None, text="Two mills.", type="summary"))
+    await memory.long_term.retain(*A, "Rye is dear.", entry_id="rye")
+    await memory.long_term.record_experience(*A, "bake", "baked rye")
+    await memory.configure_space("s", tiers=None)
+    await memory.publish(kept("after", None, text="The mill is sold."))
+
+    async def check(memory: Memory) -> object:
+        found = {each.id: each.tier for each in (await memory.long_term.list(*A)).entries}
+        tiers = {"before": None, "plain": "medium", "fast": "fast", "sum": None, "rye": "medium", "after": None}
+        assert {id_: found[id_] for id_ in tiers} == tiers
+        assert (await memory.tiers.stats(*A)).tier_counts == {"fast": 1, "medium": 2, "slow": 0, "glacial": 0}
+        return found
+
+    checks.append(check)
+    await check(memory)
+
+
+async def test_entries_without_a_tier_rank_with_those_of_slow(memory: Memory) -> None:
+    text = "The mill grinds rye."
+    tiers = {"glacial": "glacial", "slow": "slow", "none": None, "medium": "medium"}
+    await memory.publish_many([kept(id_, tier, text=f"{text} {id_}") for id_, tier in tiers.items()])
+    for strategy in ("weighted", "fast_first"):
+        hits = (await memory.tiers.retrieve(*A, text, strategy=strategy)).hits
+        assert [(hit.entry.id, hit.entry.tier) for hit in hits] == [
+            (id_, tiers[id_]) for id_ in ("medium", "none", "slow", "glacial")
+        ]
+    only = await memory.tiers.retrieve(*A, text, tiers=["slow"])
+    assert [hit.entry.id for hit in only.hits] == ["slow"]
+    assert (await memory.tiers.retrieve(*A, text, limit=2)).format().splitlines()[1].startswith("- 0.600 none")
+
+
 async def test_what_is_not_found_is_said_with_what_to_try(memory: Memory) -> None:
     await memory.publish(kept("e", None))
     assert (await memory.tiers.retrieve(*A, "mill")).format() == (
-        "No entry with a tier fits the question. Only words were compared: no index has answered. Try a lower "
-        "min_similarity, or all tiers; `recall` also finds what has no tier."
+        "No entry fits the question. Only words were compared: no index has answered. Try a lower min_similarity, or "
+        "all tiers; `recall` also finds events."
     )
     assert (await memory.tiers.entry(*A, "e")).format() == (
         "No entry with this id carries a tier, is live, and may be read by a. If it has no tier or is archived: "

@@ -86,6 +86,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog.reading.read_session": "ReadSession",
         "recallog.reading.readings": "AgentReading SpaceReading",
         "recallog.retrieval.memory_index": "MemoryIndex",
+        "recallog.retrieval.external": "ExternalSource",
         "recallog.retrieval.reranker": "Reranker",
         "recallog.retrieval.sources": "CandidateSource",
         "recallog.retrieval.text_candidates": "TextCandidates",

@@ -1,4 +1,4 @@
-"""The protocol between the service of a folder's index and its clients, as msgpack.
+"""The protocol between the process that serves indexes and its clients, as msgpack.
 
 A message is its length (4 bytes, big-endian) and its bytes. A connection serves one call: the client sends a
 `Handshake` and a `Call`, and the service answers with frames, of which the last is a `Result`, a `Failed` or a `Gone`.
@@ -6,6 +6,7 @@ A client that disconnects earlier cancels its call.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,17 +27,20 @@ HANDSHAKE_BYTES_MAX = 1024
 
 
 class ServiceAddress(msgspec.Struct):
-    """The address of the service of a folder, on 127.0.0.1."""
+    """The content of the file by which clients find the service of a folder."""
 
-    port: int
+    socket: str
+    """The path of the Unix socket of the process that serves the folder."""
     token: str
+    """Names the folder at this socket."""
     pid: int
 
 
 class Handshake(msgspec.Struct, tag=True):
-    """The first message of a connection. The token is in a file of the folder that only its owner may read."""
+    """The first message of a connection."""
 
     token: str
+    """That of a `ServiceAddress`; "" for a `Serve`."""
     version: str = __version__
     """A service of another version ends, so that the client starts one of its own version."""
 
@@ -71,11 +75,33 @@ class Recall(msgspec.Struct, tag=True):
     """As in `Perform`."""
 
 
+class Serve(msgspec.Struct, tag=True):
+    """Serve a folder; without `index_idle_seconds`, until the client disconnects. -> StillWorking, then Ending as JSON
+
+    The other calls are for a folder that is served.
+    """
+
+    settings: bytes
+    """See `encode_settings`."""
+    working_folder: str
+    """That of the client."""
+
+
 class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
 
-Call = Perform | Recall | Health
+FolderCall = Perform | Recall | Health
+Call = FolderCall | Serve
+
+
+class Ending(msgspec.Struct):
+    """How the serving of a folder has ended, without an error."""
+
+    elsewhere: bool
+    """Whether another process holds the folder's index, so that the serving has not begun."""
+    is_last: bool
+    """Whether the process ends too."""
 
 
 class HealthReport(msgspec.Struct):
@@ -180,23 +206,27 @@ def error_of(failed: Failed) -> RecallogError:
 
 
 def encode_settings(settings: Settings) -> bytes:
-    """The line that a service reads from its standard input: the settings that it needs.
+    """The settings of a memory that its service needs, as JSON.
 
-    They are not passed as arguments, because every user of the machine could read an API key there.
+    They are sent at the socket, because every user of the machine could read an API key in arguments, and because the
+    process serves folders with different settings.
     """
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    key, keys = settings.embedder_api_key, settings.keys
     fields = {
         "home": str(settings.home.absolute()),
         "embedder": settings.embedder,
-        "embedder_api_key": key,
+        "embedder_api_key": key.get_secret_value() if key else None,
         "index_token_vectors": settings.index_token_vectors,
         "index_idle_seconds": settings.index_idle_seconds,
         "lock_wait_seconds": settings.lock_wait_seconds,
         "deadline_seconds": settings.deadline_seconds,
+        "snapshot_records": settings.snapshot_records,
+        "seal": settings.seal,
+        "keys": keys if keys is None or "://" in keys else str(Path(keys).absolute()),
     }
-    return msgspec.json.encode(fields) + b"\n"
+    return msgspec.json.encode(fields)
 
 
-def decode_settings(line: bytes) -> Settings:
-    """The settings with which a service was started. Raises `msgspec.MsgspecError` and `SettingsError`."""
-    return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, line))
+def decode_settings(given: bytes) -> Settings:
+    """The settings of a folder to serve. Raises `msgspec.MsgspecError` and `SettingsError`."""
+    return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, given))

@@ -15,7 +15,7 @@ from recallog import layout
 from recallog.index import messages
 from recallog.index.building import ROWS_LOST, not_built
 from recallog.index.delegation import check_available
-from recallog.index.remote import ServiceProcess
+from recallog.index.remote import read_health
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
 from recallog_projections.stores.store import Generation, Store
@@ -24,6 +24,7 @@ from recallog_streams.ledgers.ledger import Ledger
 
 if TYPE_CHECKING:
     from recallog.index.indexer import IndexSnapshot
+    from recallog.index.service_process import ServiceProcess
 
 
 NOT_SERVED = "the index is not being served; recall starts it"
@@ -59,7 +60,9 @@ class ServedIndex(SemanticIndex):
         return self._ledger
 
     @cached_property
-    def _service(self) -> ServiceProcess:
+    def _service(self) -> "ServiceProcess":
+        from recallog.index.service_process import ServiceProcess  # most commands find a service
+
         return ServiceProcess(self._settings)
 
     async def open(self, partition: int) -> "IndexSnapshot":
@@ -145,7 +148,7 @@ class ServedIndex(SemanticIndex):
         return await self._service.start(patient=True)
 
     async def health(self) -> messages.HealthReport | None:
-        return await self._service.health()
+        return await read_health(self.home, self.deadline_seconds)
 
     def note_damage(self, partition: int, found: str) -> None:
         """Does nothing: the service finds the damage, and repairs it."""

@@ -1,1 +1,1 @@
-"""The process that serves the embedded index of a folder, and executes the operations that need it."""
+"""The process that serves the embedded indexes of a user's folders, and executes the operations that need them."""

@@ -1,27 +1,24 @@
-"""The index service of a folder: `python -m recallog.index_service`.
+"""The service of one folder's index.
 
 The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
-a separate process, together with the model, the ledger and the views. This process follows the ledger, and executes the
-operations that need the index for all processes of the folder: one message, one answer. It listens on a local port,
-which a file in the folder names.
+a separate process, together with the model, the ledger and the views (`recallog.index_service.host`). The service
+follows the ledger, and executes the operations that need the index for all processes of the folder: one message, one
+answer. A file in the folder names the socket of the process, and the token of the folder.
 
-The service outlives the process that started it: it ends when it has indexed everything and has executed no call for
-`index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the process that started it, as
-soon as its standard input ends.
+The service outlives the program that asked for it: it ends when it has indexed everything and has executed no call for
+`index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the program that asked for it.
 """
 
 import asyncio
-import gc
-import hmac
 import logging
 import os
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -31,6 +28,7 @@ from recallog.index import messages
 from recallog.index.indexer import Indexer
 from recallog.index.remote import WORKING_SECONDS
 from recallog.index.semantic_index import IndexInProcess
+from recallog.index_service.connection import Connection
 from recallog.memory import Memory
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
@@ -38,9 +36,9 @@ from recallog.retrieval.query import RecallQuery
 from recallog.scrubbing import Scrubber
 from recallog.settings import Settings
 from recallog_projections.index.embedders.own_thread import in_own_thread
-from recallog_projections.index.embedders.registry import embedder
+from recallog_projections.index.embedders.registry import absolute_name, embedder
 from recallog_projections.index.embedders.runtime import release_memory
-from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.engines.engine import Engine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
 from recallog_streams.concurrency import cancel_all
@@ -48,13 +46,7 @@ from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal
 
-GARBAGE_OBJECTS = 50_000
-"""New objects after which garbage is collected. A query makes about 10,000; with Python's default of 700, the collector
-took 6 % of the samples of a profile."""
-
 INDEXING_NICENESS = 10
-HANDSHAKE_SECONDS = 10.0
-"""How long a client may take to send its call."""
 _IDLE_CHECK_SECONDS = 0.5
 
 _log = logging.getLogger("recallog.index")
@@ -66,18 +58,16 @@ class Service:
     """Serves one folder."""
 
     def __init__(
-        self, settings: Settings, stopping: StopSignal, started: threading.Event, alive: Callable[[], None]
+        self, settings: Settings, stopping: StopSignal, engine: Engine, working_folder: Path, socket: str
     ) -> None:
-        """`started` is set once clients are answered. `alive` is called repeatedly while the loop runs."""
-        home = settings.home
+        """Names of models in folders are relative to `working_folder`. `socket` is the path of the process' socket."""
+        home = self.home = settings.home
         self._settings = settings
         self._stopping = stopping
-        self._started = started
-        self._alive = alive
         self._address = home / layout.INDEX_ADDRESS
-        self._token = secrets.token_hex(16)
-        self._named: messages.ServiceAddress | None = None
-        """The content of the address file while this process serves the folder."""
+        self.token = secrets.token_hex(16)
+        """Names the folder at the socket."""
+        self._named = messages.ServiceAddress(socket, self.token, os.getpid())
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
         """The number of calls in progress."""
@@ -96,13 +86,15 @@ class Service:
         self._indexer = Indexer(
             self._ledger,
             SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds),
-            EdgeEngine(home / layout.INDEX_ENGINE),
-            lambda name: in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
+            engine,
+            lambda name: in_own_thread(
+                embedder(absolute_name(name, working_folder), api_key=key, threads=1), niceness=INDEXING_NICENESS
+            ),
             settings.embedder,
             settings.index_token_vectors,
             # One thread for queries and one for indexing, since a query must not wait for a batch of texts.
             load_for_queries=lambda name: in_own_thread(
-                embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
+                embedder(absolute_name(name, working_folder), api_key=key, deadline_seconds=settings.deadline_seconds)
             ),
             deadline_seconds=settings.deadline_seconds,
             documents=model.documents(),
@@ -114,18 +106,12 @@ class Service:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self._ledger.close)
             closing.push_async_callback(self._index.close)
-            server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=messages.BUFFER_BYTES)
-            closing.callback(server.close)
             closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
-            address = self._named = messages.ServiceAddress(
-                server.sockets[0].getsockname()[1], self._token, os.getpid()
-            )
             aside = self._address.with_suffix(".new")
             aside.touch(mode=0o600)
-            aside.write_bytes(msgspec.json.encode(address))
+            aside.write_bytes(msgspec.json.encode(self._named))
             aside.replace(self._address)
-            self._started.set()
             await asyncio.gather(self._indexer.run(self._stopping, self._report_indexed), self._end_when_idle())
 
     async def _close_memories(self) -> None:
@@ -134,7 +120,6 @@ class Service:
 
     async def _end_when_idle(self) -> None:
         while not self._stopping:
-            self._alive()
             await self._stopping.pause(_IDLE_CHECK_SECONDS)
             idle_seconds = time.monotonic() - self._active_at if not self._calls else 0.0
             if idle_seconds > _IDLE_CHECK_SECONDS and self._released_at < self._active_at:
@@ -142,9 +127,9 @@ class Service:
                 release_memory()
             is_idle = 0 < self._idle_seconds < idle_seconds
             if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
-                self._stop()
+                self.stop()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """End this service after removing it from the folder, so that the next client starts another process."""
         self._leave_folder()
         self._stopping.set()
@@ -164,65 +149,31 @@ class Service:
     def _report_indexed(self, done: int, total: int) -> None:
         self._active_at = time.monotonic()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Execute the call of one connection."""
-        try:
-            call = await self._call(reader)
-            if call is not None:
-                with self._in_use():
-                    await self._execute(call, reader, writer)
-        except (EOFError, OSError, msgspec.MsgspecError) as error:
-            _log.info("a connection ended early: %r", error)  # by the client, or it does not use this protocol
-        except asyncio.CancelledError:
-            return  # the service ends, and the connection with it
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-
-    async def _call(self, reader: asyncio.StreamReader) -> messages.Call | None:
-        """The call of a client that has the token and the same version; None for other clients."""
-        async with asyncio.timeout(HANDSHAKE_SECONDS):
-            data = await _receive(reader, messages.HANDSHAKE_BYTES_MAX)
-            shaken = messages.handshake(data)
-            if not hmac.compare_digest(shaken.token.encode(), self._token.encode()):
-                return None
-            if shaken.version != messages.Handshake("").version:
-                self._stop()
-                return None
-            return messages.call(await _receive(reader, messages.MESSAGE_BYTES_MAX))
-
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
-            self._active_at = time.monotonic()
-
-    async def _execute(self, call: messages.Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def execute(self, call: messages.FolderCall, connection: Connection) -> None:
         """Send the answer to `call`. If the client disconnects first, the call is cancelled."""
 
         def report(done: int, total: int) -> None:
-            writer.write(messages.frame_message(messages.Progressed(done, total)))
+            connection.send(messages.Progressed(done, total))
 
         executing = asyncio.create_task(self._answer(call, report))
-        disconnected = asyncio.create_task(reader.read(1))  # a client sends nothing after its call
+        disconnected = asyncio.create_task(connection.end())
+        self._calls += 1
         try:
             while not executing.done() and not disconnected.done():
                 await asyncio.wait(
                     {executing, disconnected}, timeout=WORKING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if not executing.done():
-                    writer.write(messages.frame_message(messages.StillWorking()))
+                    connection.send(messages.StillWorking())
             if executing.done():
-                writer.write(messages.frame_message(executing.result()))
-                await writer.drain()
+                connection.send(executing.result())
+                await connection.drain()
         finally:
+            self._calls -= 1
+            self._active_at = time.monotonic()
             await cancel_all(executing, disconnected)
 
-    async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
+    async def _answer(self, call: messages.FolderCall, report: Progress) -> messages.Frame:
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
@@ -231,7 +182,7 @@ class Service:
                 return messages.Result(await self._perform_recall(call))
             return messages.Result(await self._perform_operation(call, report))
         except StorageReplaced:
-            self._stop()
+            self.stop()
             return messages.Gone()
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
             if isinstance(error, IndexDamaged):
@@ -289,30 +240,3 @@ def _report(done: int, total: int) -> None:
     report = _progress.get()
     if report is not None:
         report(done, total)
-
-
-async def _receive(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
-    """The next message. Raises `ConnectionError` if it is longer than `bytes_max`."""
-    length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
-    if length > bytes_max:
-        raise ConnectionError(f"a message of {length:,} bytes; the limit is {bytes_max:,}")
-    return await reader.readexactly(length)
-
-
-async def _serve(settings: Settings, started: threading.Event, alive: Callable[[], None]) -> None:
-    stopping, loop = StopSignal(), asyncio.get_running_loop()
-
-    def starter_ended() -> None:
-        if not os.read(0, 1024):
-            loop.remove_reader(0)
-            stopping.set()
-
-    if not settings.index_idle_seconds:
-        loop.add_reader(0, starter_ended)
-    await Service(settings, stopping, started, alive).run()
-
-
-def serve(line: bytes, started: threading.Event, alive: Callable[[], None]) -> None:
-    """Serve a folder with the settings in `line`, until nobody uses it. See `Service` for `started` and `alive`."""
-    gc.set_threshold(GARBAGE_OBJECTS)
-    asyncio.run(_serve(messages.decode_settings(line), started, alive))

@@ -35,7 +35,7 @@ class AgentOptions(TypedDict, total=False):
     working: Annotated[OptionalObject, Field(description="Working memory: enabled, auto_inject, labels and others.")]
     rag: Annotated[OptionalObject, Field(description="The section RECALLED: enabled, limit, query_template.")]
     quality: Annotated[
-        OptionalObject, Field(description="The gate before what it retains: enabled, min_terms; deduplicate.")
+        OptionalObject, Field(description="The gate before what it retains: enabled, min_terms; deduplicate; ask.")
     ]
     tiers: Annotated[OptionalObject, Field(description="How its entries age: max, ttl, half_life and others.")]
     capture: Annotated[
@@ -46,7 +46,6 @@ class AgentOptions(TypedDict, total=False):
     auto_recall: Annotated[
         bool | None, Field(description="The newest messages of a session are the query of RECALLED (false).")
     ]
-    prices: Annotated[OptionalObject, Field(description="The price of one unit, by name.")]
 
 
 class SpaceOptions(TypedDict, total=False):
@@ -54,6 +53,10 @@ class SpaceOptions(TypedDict, total=False):
 
     shared_kinds: Annotated[_Kinds, Field(description="The kinds that all its agents see, from now on.")]
     scene_kinds: Annotated[_Kinds, Field(description="The kinds whose newest shared events are the scene of prompts.")]
+    scene_notes: Annotated[
+        OptionalObject,
+        Field(description="How many of the newest shared events of a further kind are in scenes, by kind."),
+    ]
     kinds: Annotated[
         OptionalObject, Field(description="Declarations of kinds of your own, by name; null takes one back.")
     ]
@@ -61,3 +64,4 @@ class SpaceOptions(TypedDict, total=False):
         OptionalObject,
         Field(description="Which sources are trusted: kinds, agents; for facts, beliefs, consolidation."),
     ]
+    tiers: Annotated[OptionalObject, Field(description="`default`: the tier of entries that are retained without one.")]

@@ -43,9 +43,9 @@ class GenAi(StrEnum):
     DELETE = "delete_memory"
 
 
-RERANKER, RELEVANCE, TOKENS = "reranker", "relevance", "tokens"
-"""Parts that a program may provide for operations: a reranker of hits, an index that measures relevance, and a counter
-of tokens."""
+RERANKER, RELEVANCE, TOKENS, EXTERNAL = "reranker", "relevance", "tokens", "external"
+"""Parts that a program may provide for operations: a reranker of hits, an index that measures relevance, a counter of
+tokens, and external sources. The last ones are used only if the argument `include_external` is set."""
 
 
 class _InProcess:

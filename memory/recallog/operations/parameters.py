@@ -260,6 +260,8 @@ SearchLimit = Annotated[
     clamp_to(1, limits.SEARCH_HITS_MAX),
     Field(description=f"Number of previews, limited to 1 to {limits.SEARCH_HITS_MAX}."),
 ]
+IncludeExternal = Annotated[bool, Field(description="Also ask the external sources.")]
+ExternalNames = Annotated[Sequence[str], Field(description="Only these external sources; default: all.")]
 PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of events per page.")]
 EntriesBefore = Annotated[
     int,

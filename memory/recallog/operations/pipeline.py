@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import uuid_utils
 
-from recallog.operations.operation import Operation
+from recallog.operations.operation import EXTERNAL, Operation
 from recallog_projections.patience import patient
 from recallog_schemas import views
 from recallog_schemas.errors import RecallogError
@@ -49,6 +49,12 @@ class Call:
     def execute(self) -> Awaitable[Any]:
         """Call the method."""
         return self.operation.function(self.facade, **self.arguments, **self.callbacks)
+
+    @property
+    def own_parts(self) -> frozenset[str]:
+        """The parts of the program that the call uses in this process."""
+        parts = self.operation.asks & self.facade._own_parts
+        return parts if self.arguments.get("include_external") else parts - {EXTERNAL}
 
     @property
     def starts_index(self) -> bool:
@@ -138,14 +144,18 @@ async def perform(made: Call) -> Any:
 
 
 async def _execute_call(made: Call, host: Host) -> Any:
-    delegated = host.delegate(made)
+    found = await answer(made)
+    await host.count(made, found)
+    return found
+
+
+async def answer(made: Call) -> Any:
+    """The answer to a call that is not counted, since it is a part of another one."""
+    delegated = made.facade._host.delegate(made)
     if delegated is not None:
-        answer = _fit_answer(await delegated)
-    else:
-        with patient() if made.operation.is_patient else nullcontext():
-            answer = _fit_answer(await made.execute())
-    await host.count(made, answer)
-    return answer
+        return _fit_answer(await delegated)
+    with patient() if made.operation.is_patient else nullcontext():
+        return _fit_answer(await made.execute())
 
 
 def _trace_attributes(made: Call) -> dict[str, str]:

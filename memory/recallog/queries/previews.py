@@ -29,6 +29,7 @@ from recallog_schemas.views import (
     AroundView,
     EntriesView,
     Preview,
+    Recalled,
     RecallView,
     Remembered,
     SearchHit,
@@ -57,7 +58,7 @@ def shorten(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
 
 def page(found: RecallView, limit: int) -> SearchPage:
     """The hits of recall as previews."""
-    shared = {name: getattr(found, name) for name in SearchPage.model_fields if name not in ("limit", "hits")}
+    shared = {name: getattr(found, name) for name in Recalled.model_fields}
     hits = tuple(
         SearchHit(
             **{**_short(hit, limits.PREVIEW_CHARS), "preview": shorten(hit.quote)},

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import SpaceReading
 from recallog.reading.subject import of_space
-from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, scene, settings
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import activity, episodic, scene, settings
 from recallog_schemas.views import Remembered, SceneView
 
 
@@ -14,17 +14,37 @@ async def scene_of(reading: SpaceReading) -> SceneView:
     """The newest shared event of each of the space's scene kinds."""
     space = reading.space
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
+    logs: Sequence[tuple[LogName, int]] = ()
     while True:
-        snapshot = await reading.snapshot([*scene.rows(space, kinds), RowKey(activity.SPACES.name, space)])
-        set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
-        if set_to == kinds:
-            shown = newest_of(snapshot, space, kinds)
+        snapshot = await reading.snapshot([*scene.rows(space, kinds), RowKey(activity.SPACES.name, space)], logs)
+        set_to = snapshot.row(settings.SPACES, space)
+        needed = scene.note_logs(set_to, space)
+        if scene.scene_kinds(set_to) == kinds and needed == logs:
+            shown = {event.position.offset: event for event in newest_of(snapshot, space, kinds)}
+            shown |= {event.position.offset: event for event in notes_of(snapshot, space)}
             return SceneView(
                 **of_space(snapshot, space),
                 kinds=tuple(kinds),
-                events=tuple(shown),
+                events=tuple(event for _, event in sorted(shown.items())),
             )
-        kinds = set_to
+        kinds, logs = scene.scene_kinds(set_to), needed
+
+
+def notes_of(snapshot: Snapshot, space: str) -> list[Remembered]:
+    """The notes of the space's setting `scene_notes`, in ledger order. The snapshot has the log of `scene.note_log`."""
+    left = dict(scene.scene_notes(snapshot.row(settings.SPACES, space)))
+    found: list[Remembered] = []
+    if not left:
+        return found
+    newest = episodic.SHARED.decode_all(snapshot.tail(episodic.SHARED, space).entries[-scene.NOTES_AMONG :])
+    for each in reversed(newest):
+        if not any(kind.encode() in each.data for kind, count in left.items() if count):
+            continue  # checked before decoding
+        event = snapshot.make_remembered(each.offset, each.data, each.text)
+        if left.get(event.event.kind):
+            left[event.event.kind] -= 1
+            found.append(event)
+    return found[::-1]
 
 
 def newest_of(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:

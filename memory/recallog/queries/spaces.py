@@ -18,6 +18,7 @@ from recallog_schemas.kinds import (
     QualitySettings,
     RagSettings,
     SalienceWeights,
+    SpaceTiers,
     TierSettings,
     WorkingSettings,
 )
@@ -182,7 +183,6 @@ async def agent_settings(reading: AgentReading) -> AgentSettingsView:
         daily=DailySettings.model_validate(own.daily or {}),
         auto_recall=own.auto_recall or False,
         people=own.people or kinds.VISITORS,
-        prices=own.prices or {},
     )
 
 
@@ -197,7 +197,9 @@ async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
         shared_kinds=tuple(sorted(shared)),
         scene_kinds=tuple(scene.scene_kinds(set_to)),
         kinds=tuple(_list_declared(space, set_to)),
+        scene_notes=scene.scene_notes(set_to),
         trust=trust.settings_of(set_to),
+        tiers=SpaceTiers.model_validate(set_to.tiers or {}),
     )
 
 

@@ -391,7 +391,8 @@ class Remote:
     search = _Called(_Memory.search)
     """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
-    `around` shows the neighbours of a hit, and `entries` whole events.
+    `around` shows the neighbours of a hit, and `entries` whole events. With `include_external`, the answer also has
+    the results of the external sources with which the memory was opened, apart from the hits.
     """
 
     entries = _Called(_Memory.entries)

@@ -12,6 +12,7 @@ from recallog.extending import (
     ChatModel,
     Components,
     Embedder,
+    ExternalSource,
     FactExtractor,
     Log,
     MemoryIndex,
@@ -710,12 +711,13 @@ class Tiers:
     """
 
     retrieve = _Called(_Tiers.retrieve)
-    """The entries with a tier that an agent may read and that match a question.
+    """The entries that an agent may read and that match a question.
 
     The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows entries of faster
-    tiers before those of slower ones, and "comprehensive" ranks by similarity alone. The entries that it shows
-    count as read. While the index is off, starting or down, the words of the newest 1,000 entries are compared
-    instead; `relevance_by` of the answer says which.
+    tiers before those of slower ones, and "comprehensive" ranks by similarity alone. Entries without a tier rank
+    with those of SLOW; they are left out if `tiers` is given. The entries that it shows count as read. While the
+    index is off, starting or down, the words of the newest 1,000 entries are compared instead; `relevance_by` of
+    the answer says which.
     """
 
     entry = _Called(_Tiers.entry)
@@ -971,7 +973,8 @@ class _MemoryShared:
     search = _Called(_Memory.search)
     """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
-    `around` shows the neighbours of a hit, and `entries` whole events.
+    `around` shows the neighbours of a hit, and `entries` whole events. With `include_external`, the answer also has
+    the results of the external sources with which the memory was opened, apart from the hits.
     """
 
     entries = _Called(_Memory.entries)
@@ -1096,6 +1099,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,
@@ -1122,6 +1126,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         embedder: Embedder | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
@@ -1145,7 +1150,8 @@ class Memory(_MemoryShared):
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together with the query; there is
-        none by default.
+        none by default. `external` are functions that find memories elsewhere, by name, for
+        `search(include_external=True)`.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
         other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
@@ -1170,6 +1176,7 @@ class Memory(_MemoryShared):
         synthesizer: Synthesizer | None = None,
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
+        external: Mapping[str, ExternalSource] | None = None,
         index: MemoryIndex | None = None,
         count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,

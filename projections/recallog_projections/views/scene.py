@@ -5,14 +5,14 @@ the newest shared event of every kind is stored. Events of visitors stay in prom
 have logs of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_projections.views import settings, visibility
+from recallog_projections.views import episodic, settings, visibility
 from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Record, limits
 
@@ -32,6 +32,8 @@ class ShownEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 NEWEST = Table("scene.newest", ShownEvent)
 """By kind: its newest shared event."""
+NOTES_AMONG = 500
+"""The number of newest shared events among which notes are found."""
 OWN_VISITOR = Log("scene.visitor.own", ShownEvent, limits.VISITOR_EVENTS)
 SHARED_VISITOR = Log("scene.visitor.shared", ShownEvent, limits.VISITOR_EVENTS)
 
@@ -72,6 +74,16 @@ def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:
     if space is None or space.scene_kinds is None:
         return DEFAULT_SCENE_KINDS
     return tuple(dict.fromkeys(space.scene_kinds))
+
+
+def scene_notes(space: SpaceSettings | None) -> Mapping[str, int]:
+    """How many of the newest shared events of further kinds are in the scene, by kind."""
+    return (space.scene_notes if space is not None else None) or {}
+
+
+def note_logs(space: SpaceSettings | None, name: str) -> Sequence[tuple[LogName, int]]:
+    """The log, with its number of entries, that contains these events of the space `name`."""
+    return [(LogName(episodic.SHARED.name, name), NOTES_AMONG)] if scene_notes(space) else ()
 
 
 def rows(space: str, kinds: Iterable[str]) -> list[RowKey]:

@@ -41,6 +41,9 @@ class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """By name, sorted."""
     trust: dict[str, Any] | None = None
     """See `kinds.TrustSettings`."""
+    scene_notes: dict[str, int] | None = None
+    tiers: dict[str, Any] | None = None
+    """See `kinds.SpaceTiers`."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,7 +65,6 @@ class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     extract_facts: bool | None = None
     daily: dict[str, Any] | None = None
     auto_recall: bool | None = None
-    prices: dict[str, Any] | None = None
     people: People | None = None
 
 
@@ -193,8 +195,8 @@ def configure_space(settings: SpaceSettings, payload: Mapping[str, Any]) -> Spac
         )
     if "scene_kinds" in payload:
         settings = msgspec.structs.replace(settings, scene_kinds=None if scene is None else tuple(scene))
-    if "trust" in payload:
-        settings = msgspec.structs.replace(settings, trust=payload["trust"])
+    whole = {name: payload[name] for name in ("trust", "scene_notes", "tiers") if name in payload}
+    settings = msgspec.structs.replace(settings, **whole) if whole else settings
     if "kinds" in payload:
         settings = msgspec.structs.replace(settings, kinds=_declare_kinds(settings.kinds, payload["kinds"]))
     return settings

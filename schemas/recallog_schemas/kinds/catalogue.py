@@ -38,7 +38,7 @@ from recallog_schemas.kinds.kind import (
 )
 from recallog_schemas.kinds.payload import Part, Payload
 from recallog_schemas.kinds.reactions import ReactionDone, ReactionFailed
-from recallog_schemas.kinds.settings import AgentConfigured
+from recallog_schemas.kinds.settings import AgentConfigured, SpaceTiers
 from recallog_schemas.kinds.trust import TrustSettings
 from recallog_schemas.text_rules import first_of
 from recallog_schemas.validation import KIND_PATTERN, NOT_A_KIND
@@ -91,8 +91,19 @@ class SpaceConfigured(Payload):
     """The kinds whose newest shared events are the scene of prompts (`world.observed`, `run.started`)."""
     kinds: Annotated[dict[KindName, DeclaredKind | None], Field(max_length=limits.DECLARED_KINDS_MAX)] | None = None
     """Declarations of the space's own kinds, by name."""
+    scene_notes: (
+        Annotated[
+            dict[KindName, Annotated[int, Field(ge=1, le=limits.SCENE_NOTES_MAX)]],
+            Field(max_length=limits.SCENE_KINDS_MAX),
+        ]
+        | None
+    ) = None
+    """How many of the newest shared events of further kinds are in the scene, such as 8 of `agent.spoke` and 5 of
+    `judge.verdict` (none). It is replaced as a whole."""
     trust: TrustSettings | None = None
     """Which sources are trusted, and for what. It is replaced as a whole."""
+    tiers: SpaceTiers | None = None
+    """The tiers of its entries. It is replaced as a whole."""
 
     @field_validator("kinds")
     @classmethod
@@ -132,8 +143,8 @@ _OF_THE_KERNEL = (
     episode("user.injected", "A person said something, such as a user.", Text, _TEXT, 0.95, shared=True, role=VISITOR),
     episode("judge.verdict", "A judge decided.", VerdictText, _TEXT, 0.90, "text winner score", shared=True),
     episode("verdict.final", "The last decision of a run.", VerdictText, _TEXT, 1.00, "text winner score"),
-    bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=3),
-    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate", version=2),
+    bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal", version=4),
+    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate", version=3),
     episode(
         "tool.used",
         "An agent called a tool.",

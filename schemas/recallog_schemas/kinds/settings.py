@@ -67,7 +67,8 @@ class RagSettings(Part):
 
 
 class QualitySettings(Part):
-    """The gate for texts with too little content, and whether near-duplicates are merged."""
+    """The gate for texts with too little content, whether near-duplicates are merged, and whether prompts ask for
+    lessons."""
 
     enabled: bool = False
     """Whether texts are judged before they are retained."""
@@ -75,6 +76,8 @@ class QualitySettings(Part):
     """How many distinct content words a text needs after its prefix."""
     deduplicate: bool = False
     """Whether a reactor archives entries that say the same as a new entry in other words."""
+    ask: bool = False
+    """Whether prompts ask the agent what it has learned that is worth keeping."""
 
 
 class TierLimits(Part):
@@ -114,6 +117,13 @@ class TierHours(Part):
     """In the tier SLOW."""
     glacial: Seconds = 720
     """In the tier GLACIAL."""
+
+
+class SpaceTiers(Part):
+    """The tiers of a space."""
+
+    default: Tier | None = None
+    """The tier of entries that are retained without one, except summaries (none)."""
 
 
 class SurpriseThresholds(Part):
@@ -223,5 +233,3 @@ class AgentConfigured(Payload):
     """What a turn that ends adds to its daily log."""
     auto_recall: bool | None = None
     """Whether the newest messages of a session are the query of its section RECALLED (false)."""
-    prices: Annotated[dict[Label, Number], Field(max_length=limits.PRICES_MAX)] | None = None
-    """The price of one unit by name (none)."""

@@ -20,7 +20,7 @@ from recallog_schemas.views.erasures import ErasureReport as ErasureReport, Kind
 from recallog_schemas.views.kinds import Catalogue as Catalogue, KindView as KindView, KindsView as KindsView
 from recallog_schemas.views.lineage import Lineage as Lineage, LineageBranch as LineageBranch, LineageEdge as LineageEdge, LineageLink as LineageLink, LineageNode as LineageNode
 from recallog_schemas.views.maintenance import AbortReport as AbortReport, CopyReport as CopyReport, LeftOut as LeftOut, RebuildPlan as RebuildPlan, RebuildPlans as RebuildPlans, RebuildReport as RebuildReport, RebuildReports as RebuildReports
-from recallog_schemas.views.previews import AroundView as AroundView, EntriesView as EntriesView, Preview as Preview, SearchHit as SearchHit, SearchPage as SearchPage
+from recallog_schemas.views.previews import AroundView as AroundView, EntriesView as EntriesView, ExternalHit as ExternalHit, Preview as Preview, SearchHit as SearchHit, SearchPage as SearchPage
 from recallog_schemas.views.publishing import Published as Published, Recorded as Recorded
 from recallog_schemas.views.reactions import PendingTrigger as PendingTrigger, PendingView as PendingView, Reaction as Reaction, ReactionsView as ReactionsView
 from recallog_schemas.views.recall import GroupedLine as GroupedLine, NamedTime as NamedTime, RecallHit as RecallHit, RecallView as RecallView, Recalled as Recalled

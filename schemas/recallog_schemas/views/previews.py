@@ -5,7 +5,17 @@ from typing import ClassVar
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, Sourced, SourcedEvent, Standing, line_prefix
+from recallog_schemas.views.base import (
+    Bounded,
+    OfAgent,
+    Sourced,
+    SourcedEvent,
+    Standing,
+    View,
+    line_prefix,
+    one_line,
+    quote,
+)
 from recallog_schemas.views.recall import Recalled
 
 
@@ -68,6 +78,25 @@ class SearchHit(Preview, Standing):
         return kinds.kind_of(self.kind).role == kinds.ENTRY
 
 
+class ExternalHit(View):
+    """The beginning of a result of an external source."""
+
+    source: str
+    """The name of the source."""
+    id: str | None
+    """Its id there; None if the source does not have ids."""
+    preview: str
+    """The beginning of its text, with "..." at the end if the text is longer."""
+    tokens: int
+    """Estimated number of model tokens of the whole text."""
+    score: float | None
+    """As the source gives it; None without one."""
+
+    def format(self) -> str:
+        """The source and the preview, as data, in one line."""
+        return f"[{one_line(self.source)}] {quote(self.preview)}"
+
+
 class SearchPage(Recalled):
     """Previews of the memories of an agent that match a query, best first."""
 
@@ -75,6 +104,10 @@ class SearchPage(Recalled):
     """The requested number of hits, limited to 1 to 100."""
     hits: tuple[SearchHit, ...]
     """The previews, best first."""
+    external: tuple[ExternalHit, ...] = ()
+    """The results of external sources, if they were requested, in the order of each source."""
+    external_reason: str | None = None
+    """Why results of external sources are missing; None if they are not, or were not requested."""
 
     @property
     def nothing_close(self) -> bool:
@@ -82,8 +115,10 @@ class SearchPage(Recalled):
         return all(hit.weak for hit in self.hits)
 
     def format(self) -> str:
-        """The previews, one per line, without weak ones; see `format_hits`."""
-        return self.format_hits(self.hits)
+        """The previews, one per line, without weak ones; see `format_hits`. Those of external sources follow."""
+        reason = [f"({self.external_reason})"] if self.external_reason else []
+        shown = (self.format_hits(self.hits), *(hit.format() for hit in self.external), *reason)
+        return "\n".join(each for each in shown if each)
 
 
 class AroundView(OfAgent):

@@ -6,7 +6,8 @@ from recallog_schemas.views.base import Bounded, OfSpace, Remembered
 
 
 class SceneView(OfSpace, Bounded):
-    """The scene that all agents of a space see: the newest event of each of its scene kinds, oldest first."""
+    """The scene that all agents of a space see: the newest event of each of its scene kinds, and its notes,
+    oldest first."""
 
     list_field: ClassVar[str] = "events"
     kept: ClassVar[Literal["first", "last"]] = "last"
@@ -14,7 +15,7 @@ class SceneView(OfSpace, Bounded):
     kinds: tuple[str, ...]
     """The scene kinds of the space."""
     events: tuple[Remembered, ...]
-    """The newest event of each of them, oldest first."""
+    """The newest event of each of them, and the notes of the space's setting `scene_notes`, oldest first."""
 
     def format(self) -> str:
         """The texts of the scene's events, one per line; `(no scene)` if there are none."""

@@ -10,6 +10,7 @@ from recallog_schemas.kinds import (
     QualitySettings,
     RagSettings,
     SalienceWeights,
+    SpaceTiers,
     TierSettings,
     TrustSettings,
     WorkingSettings,
@@ -56,8 +57,6 @@ class AgentSettingsView(OfAgent):
     """Its daily log."""
     auto_recall: bool
     """Whether the newest messages of a session are the query of its section RECALLED."""
-    prices: Mapping[str, float]
-    """The price of one unit by name."""
 
 
 class SpaceSettingsView(OfSpace):
@@ -69,12 +68,20 @@ class SpaceSettingsView(OfSpace):
     """The kinds whose newest shared events are the scene of prompts."""
     kinds: tuple[KindView, ...]
     """The kinds that it declares, by name."""
+    scene_notes: Mapping[str, int]
+    """The notes in the scene: the number of newest shared events, by kind."""
     trust: TrustSettings
     """Which sources it trusts, and for what."""
+    tiers: SpaceTiers
+    """The tiers of its entries."""
 
     def format(self) -> str:
-        """Shared kinds, scene kinds, what is trusted if that is set, and one line for each declared kind."""
+        """Shared kinds, scene kinds, notes, tiers and trust if they are set, and one line for each declared kind."""
         lines = [f"shared_kinds: {', '.join(self.shared_kinds)}", f"scene_kinds: {', '.join(self.scene_kinds)}"]
+        if self.scene_notes:
+            lines.append(f"scene_notes: {', '.join(f'{kind} {count}' for kind, count in self.scene_notes.items())}")
+        if self.tiers.default is not None:
+            lines.append(f"tiers: {self.tiers.default} by default")
         if self.trust != TrustSettings():
             lines.append(f"trust: {one_line(self.trust.model_dump_json(exclude_defaults=True))}")
         return "\n".join([*lines, *(kind.format() for kind in self.kinds)])

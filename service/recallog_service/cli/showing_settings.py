@@ -9,8 +9,9 @@ from typing import Any
 import typer
 from pydantic import SecretStr
 
-from recallog import Settings
+from recallog import Settings, other_settings
 from recallog.settings import variable_of
+from recallog_schemas.errors import RecallogError
 from recallog_service.cli import console, panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
@@ -39,7 +40,10 @@ def settings_command(
     RECALLOG_… that is not a setting is reported with the name that was probably
     meant; the exit code is then 1.
     """
-    rows = [row for row in _rows(home) if row["source"] != "default" or not changed]
+    try:
+        rows = [row for row in _rows(home) if row["source"] != "default" or not changed]
+    except RecallogError as error:
+        terminal.fail(error, as_json=as_json)
     unknown = _unknown()
     if as_json:
         terminal.print_json({"settings": rows, "unknown": unknown})
@@ -65,7 +69,9 @@ def _source(name: str, *, given: bool) -> str:
     variable, file_variable = _variables(name)
     if file_variable in os.environ:
         return file_variable
-    return variable if variable in {each.upper() for each in os.environ} else "default"
+    if variable in {each.upper() for each in os.environ}:
+        return variable
+    return other_settings.VARIABLES[name] if name in other_settings.read(Settings.list_set()) else "default"
 
 
 def _variables(name: str) -> tuple[str, str]:

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
-import msgspec
 from pydantic import Field, PlainValidator, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -35,7 +34,6 @@ PREFIX = "/api/v1/memory"
 WHY = "/console/why"
 PER_MINUTE = {"read": 60, "stats": 30, "mutate": 10}
 """Requests of each class that a caller may send per minute."""
-NO_EXTERNAL = "no external source is connected to this server"
 _IDS_CHARS_MAX = 2_000
 
 _TIERS: Sequence[Tier] = get_args(Tier)
@@ -101,13 +99,19 @@ class Stages:
         tier: SomeTiers = None,
         min_importance: parameters.MinImportance = None,
         use_hybrid: Annotated[bool, Field(description="Rank only entries, by meaning and words.")] = False,
-        include_external: Annotated[bool, Field(description="Also ask external sources, if there are any.")] = False,
-        external: Annotated[str, Field(description="Names of external sources, separated by commas.")] = "",
+        include_external: parameters.IncludeExternal = False,
+        external: Annotated[
+            Sequence[str],
+            PlainValidator(_names),
+            Field(description="Names of external sources, separated by commas; unknown ones are ignored."),
+            WithJsonSchema(_TEXT),
+        ] = (),
     ) -> dict[str, Any]:
         """Previews of the memories of an agent that match a question, best first."""
         preset = "hybrid" if use_hybrid else None
         found = {"space": space, "agent": agent, "query": q, "limit": limit, "preset": preset}
-        return {**found, "tiers": tier, "min_importance": min_importance}
+        asked = {"include_external": include_external, "external": external}
+        return {**found, **asked, "tiers": tier, "min_importance": min_importance}
 
     def search_timeline(
         self,
@@ -161,8 +165,6 @@ class Disclosure:
             client = await self._client(request, path.rate)
             given = requests.query(request) if path.method == "GET" else await requests.json_object(request)
             content = path.operation.to_json(await self._answer(client, path, given))
-            if path.takes.name == Stages.search_index.__name__:
-                content = msgspec.json.encode({**msgspec.json.decode(content), **_external(given)})
             return Response(content, media_type=requests.JSON)
 
         return answer
@@ -193,9 +195,3 @@ class Disclosure:
         one = given.get("anchor_id") or next(iter(_names(given.get("ids", ""))), None)
         shown = {name: value for name, value in {**named, "id": one}.items() if value}
         return RedirectResponse(f"{WHY}?{urlencode(shown, errors='surrogatepass')}" if "space" in shown else "/")
-
-
-def _external(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the answer about external sources: empty, with the reason if they were requested."""
-    asked = given.get("include_external", "false").lower() in ("true", "1", "yes", "on", "t", "y")
-    return {"external": [], "external_reason": NO_EXTERNAL if asked else None}

@@ -36,7 +36,6 @@ JUDGE = Judge(ItemsProjection, items.REFUSALS)
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
 """Keys of scratchpads that only events of the system write."""
-RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ async def _changes_of(ledger: Ledger, address: ItemAddress) -> list[str]:
 def _check_keys(address: ItemAddress, keys: Mapping[str, str]) -> None:
     """Raise `InvalidArgument` for the first reserved key, with the name of its argument."""
     for argument, key in keys.items():
-        is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
+        is_reserved = key in RESERVED_KEYS or key.startswith(items.RESULTS)
         if is_reserved and items.session_of(address.namespace) is not None:
             raise InvalidArgument(
                 f"{argument}: {key!r} is reserved for what the system keeps in a scratchpad; choose another key",

@@ -16,5 +16,8 @@ def _inventory() -> "Inventory":
 
 
 MODEL = Model(
-    name="prompt", after=("beliefs", "conversations", "long_term", "working"), operations=Prompts, inventory=_inventory
+    name="prompt",
+    after=("beliefs", "conversations", "items", "long_term", "working"),
+    operations=Prompts,
+    inventory=_inventory,
 )

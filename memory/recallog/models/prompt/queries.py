@@ -6,17 +6,17 @@ suits prompt caches); the form of the answer comes last. All sections come from 
 from reads of the same position. `prompt` fits their lines to a budget.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from recallog.models.beliefs import queries as reflections
-from recallog.models.prompt import recalled
+from recallog.models.prompt import identity, recalled
 from recallog.models.prompt.fitting import CountTokens, Prompt, PromptLine, Section
 from recallog.models.prompt.recalled import MessagesOfSession, RecalledSection
 from recallog.models.working import queries as working
 from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
-from recallog.queries.scene import newest_of
+from recallog.queries.scene import newest_of, notes_of
 from recallog.reading.event_order import in_event_time
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
@@ -35,11 +35,18 @@ from recallog_schemas.models.prompt.views import ContextView, PromptSection
 from recallog_schemas.own_words import own_words
 from recallog_schemas.shortening import cut
 from recallog_schemas.token_estimate import estimate_tokens
-from recallog_schemas.views import RecallHit, RecallView, Remembered, Sourced, are_dated, indent_continuation, one_line
+from recallog_schemas.views import RecallHit, RecallView, Remembered, Sourced, are_dated, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section with the window, or with the events chosen by salience."""
 
+_RESULTS_HEADING = "RESULTS OF OTHER AGENTS"
+_LESSON_QUESTION = (
+    "Ask yourself: what did I just learn that my future self should know? If it is specific, keep it, for example "
+    '"LESSON: the miller delivers only what is ordered before noon". Do not keep what anybody would expect, nor a log '
+    'of actions such as "ACTION: I asked the miller".'
+)
+"""The question of the setting `quality.ask`, after the metacognitive prompt of the memory model."""
 _PEOPLE_HEADINGS = {"visitors": "VISITOR", "users": "USER"}
 """The heading of people's words, by the agent's setting `people`."""
 _SHOWN_ELSEWHERE = (
@@ -85,14 +92,19 @@ class _SectionContents:
 
     goals: Sequence[Remembered]
     seen: Sequence[Remembered]
+    notes: Sequence[Remembered]
+    """The notes of agents and judges that are in the scene."""
     beliefs: Sequence[Remembered]
     visitors: Sequence[Remembered]
     actions: Sequence[Remembered]
     scene: str | None
     """The scene that the caller gave; None: it is `seen`."""
     query: str
+    identity: Sequence[str]
     working: str | None
     """The text of the agent's working memory, or a hint if it is empty; None if prompts do not show it."""
+    results: Mapping[str, str]
+    """What other agents have answered in the session, by the key of its scratchpad."""
     answered: Set[int]
     """The offset of the message to answer, if a section of the caller contains it. Other sections do not repeat it."""
     hidden: Set[int]
@@ -104,7 +116,7 @@ class _SectionContents:
         return Sourced.model_construct(trust=self.sources.class_of(event.event))
 
     def offsets(self) -> set[int]:
-        shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
+        shown = (*self.goals, *self.seen, *self.notes, *self.beliefs, *self.visitors, *self.actions)
         return {*(event.position.offset for event in shown), *self.answered, *self.hidden}
 
 
@@ -176,11 +188,14 @@ async def compose(
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = first_read
     labels: Sequence[str] = ()
+    results: Sequence[str] = ()
     session = request.session if request.beside_messages else None
     while True:
         snapshot = await reading.snapshot(
             [
+                *identity.rows(space, agent),
                 *working.rows(space, agent, labels),
+                *working.result_rows(space, agent, request.session, results),
                 *salient.rows(space, agent),
                 *reflections.rows(space, agent),
                 *scene.rows(space, (*kinds, scene.GOAL_KIND)),
@@ -196,16 +211,19 @@ async def compose(
             ],
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
-        set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
+        of_space = snapshot.row(settings.SPACES, space)
+        set_to, notes = scene.scene_kinds(of_space), scene.scene_notes(of_space)
         # Events that other sections show are left out of the memory, so that a full window requires more events.
         passed = None if session is None else MessagesOfSession.read(snapshot, space, agent, session)
         hidden = _find_hidden(snapshot, space, agent, passed)
         window = (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE + len(hidden)
         needed = candidates if own.use_salience else window
         needed = max(needed, _AUTO_RECALL_EVENTS) if own.auto_recall else needed
+        needed = max(needed + sum(notes.values()), scene.NOTES_AMONG) if notes else needed
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         blocks = working.labels_shown(snapshot, space, agent)
-        if set_to == kinds and needed <= newest and blocks == labels:
+        answered = working.results_shown(snapshot, space, agent, request.session)
+        if set_to == kinds and needed <= newest and blocks == labels and answered == results:
             shown = _read_sections(snapshot, space, agent, request, kinds, hidden)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
@@ -237,7 +255,7 @@ async def compose(
                 reflection,
                 _explain_degraded(found, related),
             )
-        kinds, newest, labels = set_to, max(newest, needed), blocks
+        kinds, newest, labels, results = set_to, max(newest, needed), blocks, answered
 
 
 def _explain_degraded(found: RecallView | None, related: Related | None) -> str | None:
@@ -259,15 +277,20 @@ def _read_sections(
     newest = newest_of(snapshot, space, kinds) if request.scene is None else []
     seen = [event for event in leave_out_hidden(newest) if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
+    notes = notes_of(snapshot, space) if request.scene is None else []
+    own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return _SectionContents(
         goals,
         seen,
+        [event for event in leave_out_hidden(notes) if event.text and event not in (*goals, *seen)],
         leave_out_hidden(reflections.find_beliefs(snapshot, space, agent, newest=beliefs_limits.PROMPT_BELIEFS)),
         leave_out_hidden(_visitors(snapshot, space, agent)),
         leave_out_hidden(_actions(snapshot, space, agent)),
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
+        identity.lines(snapshot, space, agent, own),
         working.section(snapshot, space, agent),
+        working.results(snapshot, space, agent, request.session),
         _find_answered(snapshot, space, agent, request),
         hidden,
         SourceClasses(snapshot.row(settings.SPACES, space)),
@@ -308,6 +331,7 @@ def _prompt(
     hits = asked_for.hits
     due = reflection.on if reflection.due else ()
     with_dates = (
+        *shown.notes,
         *shown.beliefs,
         *memory.events,
         *(() if own.auto_recall else hits),
@@ -325,10 +349,11 @@ def _prompt(
     def plain_line(event: Remembered) -> PromptLine:
         return PromptLine(shown.source_of(event).quote_data(event.text), offset=event.position.offset)
 
-    identity = [PromptLine(text) for text in _identity(reflection.agent, own)]
+    who = [PromptLine(text) for text in shown.identity]
     goals = [plain_line(event) for event in shown.goals]
     working_memory = [] if shown.working is None else [PromptLine(shown.working)]
     seen = [plain_line(event) for event in shown.seen]
+    said = [line(event) for event in shown.notes]
     given = [PromptLine(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
@@ -342,11 +367,14 @@ def _prompt(
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors if event.position.offset not in shown.answered]
     added = [Section(heading, [PromptLine(line) for line in text.splitlines()]) for heading, text in request.sections]
+    answers = [PromptLine(text, f"{key} ") for key, text in shown.results.items()]
+    added += [Section(_RESULTS_HEADING, answers)]
     components = [Section(heading, [PromptLine(text)]) for heading, text in request.components if text]
     extra = [PromptLine(request.extra)] if request.extra else []
     step = [PromptLine(request.step)] if request.step else []
     request_lines, evidence = _reflection_request(reflection, due, dated)
     form = [PromptLine(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
+    lesson = [PromptLine(_LESSON_QUESTION)] if own.quality and own.quality.get("ask") else []
     evidence_heading = [PromptLine("The newest of these events, by id:")] if evidence else []
     no_memory = [] if memories else [PromptLine("(no prior memory)")]
     quiet = [] if shown.visitors or request.beside_messages else [PromptLine("(quiet)")]
@@ -361,14 +389,14 @@ def _prompt(
     ]
     surplus = [line for lines in by_section for line in lines[:-1]]
     floors = [line for lines in by_section for line in lines[-1:]]
-    oldest_first = sorted([*seen[:-1], *visitors[:-1]], key=lambda shown: shown.offset or 0)
+    oldest_first = sorted([*seen[:-1], *said, *visitors[:-1]], key=lambda shown: shown.offset or 0)
     best_asked = -prompt_limits.PROMPT_ASKED_LINES_LEAST
     return Prompt(
         (
-            Section("IDENTITY", identity),
+            Section("IDENTITY", who),
             Section("SHARED GOAL", goals),
             Section("WORKING MEMORY", working_memory),
-            Section("CURRENT SCENE", given or seen),
+            Section("CURRENT SCENE", [*(given or seen), *said]),
             Section("YOUR BELIEFS", beliefs),
             Section(MEMORY_HEADING, memories or no_memory),
             Section(recalled.HEADING, [*notes, *further.values()]),
@@ -378,6 +406,7 @@ def _prompt(
             *components,
             Section("", extra),
             Section("STEP", step),
+            Section("WORTH KEEPING", lesson),
             Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
         ),
         frozenset((*surplus, *floors)),
@@ -394,14 +423,6 @@ def _prompt(
 
 def _texts(events: Sequence[Remembered]) -> str:
     return "\n".join(one_line(event.text) for event in events if event.text)
-
-
-def _identity(agent: str, own: AgentSettings) -> list[str]:
-    return [
-        f"You are {agent}.",
-        *([indent_continuation(own.persona)] if own.persona else []),
-        *([f"Your goal: {indent_continuation(own.goal)}"] if own.goal else []),
-    ]
 
 
 def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:

@@ -49,12 +49,13 @@ class Tiers(FacadePart):
         filter: parameters.MemoryFilter = None,  # noqa: A002
         **at: Unpack[At],
     ) -> "TierHits":
-        """The entries with a tier that an agent may read and that match a question.
+        """The entries that an agent may read and that match a question.
 
         The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows entries of faster
-        tiers before those of slower ones, and "comprehensive" ranks by similarity alone. The entries that it shows
-        count as read. While the index is off, starting or down, the words of the newest 1,000 entries are compared
-        instead; `relevance_by` of the answer says which.
+        tiers before those of slower ones, and "comprehensive" ranks by similarity alone. Entries without a tier rank
+        with those of SLOW; they are left out if `tiers` is given. The entries that it shows count as read. While the
+        index is off, starting or down, the words of the newest 1,000 entries are compared instead; `relevance_by` of
+        the answer says which.
         """
         when, has_fields = parameters.moment(now), await self._access.passes(space, filter, at)
         asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, when, has_fields)

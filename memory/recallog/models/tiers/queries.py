@@ -31,6 +31,7 @@ from recallog_projections.views import clock, settings
 from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.kinds import TierSettings
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.tiers import limits as tiers_limits
@@ -48,8 +49,14 @@ from recallog_schemas.timestamps import micros, moment_of
 Strategy = Literal["weighted", "fast_first", "comprehensive"]
 Status = Literal["normal", "elevated", "high", "critical"]
 
-WEIGHTS: Mapping[str, float] = {rules.FAST: 1.0, rules.MEDIUM: 0.8, rules.SLOW: 0.6, rules.GLACIAL: 0.4}
-"""The factor of a similarity in the strategy "weighted", by tier."""
+WEIGHTS: Mapping[str | None, float] = {
+    rules.FAST: 1.0,
+    rules.MEDIUM: 0.8,
+    rules.SLOW: 0.6,
+    None: 0.6,
+    rules.GLACIAL: 0.4,
+}
+"""The factor of a similarity in the strategy "weighted", by tier. Entries without a tier rank with those of SLOW."""
 _STATUS: Sequence[tuple[float, Status]] = ((0.5, "normal"), (0.8, "elevated"), (0.9, "high"))
 """The upper limits of the filled share for each status."""
 _HOUR = timedelta(hours=1)
@@ -105,18 +112,18 @@ async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None)
 
 _ORDERS: Mapping[Strategy, Order] = {
     "weighted": lambda each: (-each.similarity * WEIGHTS[each.tier], -each.row.offset),
-    "fast_first": lambda each: (rules.TIERS.index(each.tier), -each.similarity, -each.row.offset),
+    "fast_first": lambda each: (-WEIGHTS[each.tier], -each.similarity, -each.row.offset),
     "comprehensive": lambda each: (-each.similarity, -each.row.offset),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TierQuery:
-    """A question to entries with a tier."""
+    """A question to entries."""
 
     text: str
     tiers: Sequence[str] | None
-    """None means all tiers."""
+    """None means all entries, also those without a tier."""
     limit: int
     min_similarity: float
     strategy: Strategy
@@ -127,9 +134,9 @@ class TierQuery:
 
 
 async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
-    """The entries with a tier that the agent may read and that match a question, in the order of the strategy."""
+    """The entries that the agent may read and that match a question, in the order of the strategy."""
     space, strategy = reading.space, query.strategy
-    tiers = rules.TIERS if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
+    tiers = (*rules.TIERS, None) if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
     wanted = WantedSimilar(tiers, query.min_similarity, _ORDERS[strategy], query.limit, query.has_fields)
     snapshot = await _of_agent(reading)
     by: Literal["semantic", "words"] = "semantic"
@@ -158,8 +165,8 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
 
 
 async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier]:
-    """The newest entries with a tier, each with the share of the query's terms that it contains. With a filter, all
-    entries that pass it."""
+    """The newest entries, each with the share of the query's terms that it contains. With a filter, all entries that
+    pass it."""
     asked = set(terms(query.text))
     return [
         EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
@@ -167,20 +174,21 @@ async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier
     ]
 
 
-async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -> list[tuple[EntryRow, str]]:
-    """Entries with a tier that the agent may read, each with its tier."""
+async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -> list[tuple[EntryRow, str | None]]:
+    """Entries that the agent may read, each with its tier: the newest ones of all, and its newest ones with a tier."""
     space, agent = reading.space, reading.agent
     if has_fields is not None:
         passing = await live_entries.passing(reading, space, agent, has_fields)
         known = await ADDITION.tiers_of(reading, passing)
-        return [(row, known[row.offset]) for row in passing if row.offset in known]
+        return [(row, known.get(row.offset)) for row in passing]
     page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=long_term_limits.RECALL_ENTRIES)
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
-    others = [row for row in await live_entries.newest(reading, space, agent) if row.owner != agent]
-    tier_of = {row.offset: row.tier for _, row in page.items} | await ADDITION.tiers_of(reading, others)
-    return [(row, tier) for row in (*own, *others) if (tier := tier_of.get(row.offset)) is not None]
+    tier_of: dict[int, str] = {row.offset: row.tier for _, row in page.items}
+    others = [row for row in await live_entries.newest(reading, space, agent) if row.offset not in tier_of]
+    tier_of |= await ADDITION.tiers_of(reading, others)
+    return [(row, tier_of.get(row.offset)) for row in (*own, *others)]
 
 
 # Plans
@@ -287,9 +295,9 @@ async def pressure(reading: AgentReading) -> TierPressure:
     """How full the tiers of an agent are."""
     space, agent = reading.space, reading.agent
     snapshot = await _of_agent(reading)
-    most = rules.settings_of(snapshot.row(settings.AGENTS, space, agent)).max
+    configured = rules.settings_of(snapshot.row(settings.AGENTS, space, agent))
     counts = _counts(snapshot.row(tables.AGENTS, space, agent) or AgentTiers())
-    loads = {tier: _load(count, getattr(most, tier)) for tier, count in counts.items()}
+    loads = {tier: _load(tier, count, configured) for tier, count in counts.items()}
     share = max(load.share for load in loads.values())
     return TierPressure(
         **await of_agent(reading, snapshot),
@@ -299,8 +307,15 @@ async def pressure(reading: AgentReading) -> TierPressure:
     )
 
 
-def _load(count: int, most: int) -> TierLoad:
-    return TierLoad(count=count, limit=most, share=round(count / most, _DECIMALS) if most else float(count))
+def _load(tier: Tier, count: int, configured: TierSettings) -> TierLoad:
+    most = getattr(configured.max, tier)
+    return TierLoad(
+        count=count,
+        limit=most,
+        share=round(count / most, _DECIMALS) if most else float(count),
+        ttl_seconds=getattr(configured.ttl, tier),
+        half_life_hours=getattr(configured.half_life, tier),
+    )
 
 
 def _counts(state: AgentTiers) -> dict[Tier, int]:

@@ -36,8 +36,8 @@ _BEHIND = 200
 
 class EntryInTier(NamedTuple):
     row: EntryRow
-    tier: str
-    """The tier that it is in."""
+    tier: str | None
+    """The tier that it is in; None without one."""
     similarity: float
     """The cosine of its text and the other one, rounded to 6 decimals. For a long text, that of its best passage."""
 
@@ -50,7 +50,8 @@ Order = Callable[[EntryInTier], Any]
 class WantedSimilar:
     """The wanted entries: the first `limit` in `tiers` whose similarity is at least `least`, in `order`."""
 
-    tiers: Sequence[str]
+    tiers: Sequence[str | None]
+    """None stands for the entries without a tier."""
     least: float
     order: Order
     limit: int
@@ -93,7 +94,7 @@ async def _candidates(
     if wanted.has_fields is not None:
         passing = await live_entries.passing(reading, space, agent, wanted.has_fields)
         readable = replace(readable, ids=[point_id_of(row) for row in passing])
-    searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
+    searched = {tier or "": (replace(readable, tiers=[tier or ""]), limit + _CANDIDATES) for tier in tiers}
     present = await reading.snapshot(entry_presence.rows(space))
     is_present = entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
     is_behind = reading.as_of is not None or not is_present  # the index has only the present tiers
@@ -120,7 +121,7 @@ async def _candidates(
     found = [
         EntryInTier(row, tier, round(stored.get(row.offset, 0.0), DECIMALS))
         for row in {row.offset: row for row in rows}.values()
-        if (tier := tier_of.get(row.offset)) is not None and tier in tiers
+        if (tier := tier_of.get(row.offset)) in tiers
     ]
     unknown = [each for each in found if each.row.offset not in stored]
     return [*(each for each in found if each.row.offset in stored), *await _exactly(index, asked, unknown)]

@@ -117,7 +117,9 @@ def labels_shown(snapshot: Snapshot, space: str, agent: str) -> Sequence[str]:
         return ()
     listed = snapshot.row(items.NAMESPACES, space, agent, items.prefix_of(WORKING))
     kept = listed.keys if listed is not None else ()
-    return kept if set_to.labels is None else tuple(label for label in set_to.labels if label in kept)
+    if set_to.labels is None:
+        return kept
+    return tuple(label for label in (*set_to.labels, _name_of(agent)) if label in kept)
 
 
 def offsets_shown(snapshot: Snapshot, space: str, agent: str) -> set[int]:
@@ -136,10 +138,45 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
         own = snapshot.row(settings.AGENTS, space, agent)
         if own is None or own.working is None:
             return None
-        return f"(empty; what you write to {agent}_working_memory is shown here in every turn)"
+        return f"(empty; what you write to {_name_of(agent)} is shown here in every turn)"
     if set_to.structured:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
     return cut(_format_blocks(found), set_to.max_bytes)
+
+
+# The results of other agents, which the system keeps in the scratchpad of a session.
+
+
+def result_rows(space: str, agent: str, session: str | None, keys: Sequence[str]) -> list[RowKey]:
+    """The rows that a prompt for `session` needs for the results with these keys."""
+    if session is None:
+        return []
+    namespace = items.session_namespace(session)
+    listed = RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(namespace))
+    return [listed, *block_rows(space, agent, keys, namespace)]
+
+
+def results_shown(snapshot: Snapshot, space: str, agent: str, session: str | None) -> Sequence[str]:
+    """The keys of the results in the scratchpad, by a snapshot of `result_rows`."""
+    if session is None:
+        return ()
+    prefix = items.prefix_of(items.session_namespace(session))
+    listed = snapshot.row(items.NAMESPACES, space, agent, prefix)
+    return () if listed is None else tuple(key for key in listed.keys if key.startswith(items.RESULTS))
+
+
+def results(snapshot: Snapshot, space: str, agent: str, session: str | None) -> Mapping[str, str]:
+    """The results by key, each in one line."""
+    keys = results_shown(snapshot, space, agent, session)
+    if session is None or not keys:
+        return {}
+    found = present(snapshot, space, agent, keys, items.session_namespace(session))
+    return {one_line(key): one_line(content_of(row)) for key, row in found.items()}
+
+
+def _name_of(agent: str) -> str:
+    """The name of the block that the hint names. Prompts show it whatever their labels are."""
+    return f"{agent}_working_memory"
 
 
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:

@@ -1,5 +1,7 @@
 """The embedder of a name in the settings."""
 
+from pathlib import Path
+
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.prefixes import split_name
@@ -61,3 +63,12 @@ def embedder(
         )
     created: Embedder = factory(name, api_key, deadline_seconds)
     return created
+
+
+def absolute_name(name: str, working_folder: Path) -> str:
+    """The name of an embedder with the absolute path of a folder in it that is relative to `working_folder`."""
+    kind, _, rest = name.strip().partition(":")
+    where, mark, prefixes = rest.partition("?")
+    if where and (folder := working_folder / where).is_dir():
+        return f"{kind}:{folder}{mark}{prefixes}"
+    return name

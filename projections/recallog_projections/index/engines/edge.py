@@ -19,7 +19,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -66,6 +66,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
+from recallog_projections.index.engines.kept_points import KeptBytes
 from recallog_projections.index.engines.point_file import PointFile, StoredFields
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
@@ -122,6 +123,9 @@ _NOT_DAMAGE = (
 )
 """Parts of the library's messages about the system, which say nothing about the content of files."""
 
+_KEPT = KeptBytes(limits.KEPT_POINTS_BYTES)
+"""The bound for all folders that this process serves."""
+
 _log = logging.getLogger("recallog.index")
 
 Result = TypeVar("Result")
@@ -163,8 +167,10 @@ class EdgeEngine(Engine):
     `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, calling: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """`calling` makes the context in which the library is called, in another thread."""
         self._folder = folder
+        self._calling = calling
         self._open: dict[str, _OpenShard] = {}
         self._damage: dict[str, str] = {}
         """By collection: why it was set aside."""
@@ -238,7 +244,7 @@ class EdgeEngine(Engine):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        with self._translated_errors():
+        with self._calling(), self._translated_errors():
             try:
                 return work(*arguments)
             except BaseException as error:
@@ -402,7 +408,8 @@ class EdgeEngine(Engine):
             )
 
     def _close(self) -> None:
-        self._close_shards()
+        with self._calling():
+            self._close_shards()
 
     def _close_shards(self) -> None:
         for collection in [*self._open]:
@@ -449,7 +456,7 @@ class EdgeEngine(Engine):
         try:
             if not path.exists():
                 PointFile.create(path, _payloads_in(shard))
-            return PointFile(path, limits.KEPT_POINTS_BYTES)
+            return PointFile(path, _KEPT)
         except BaseException:
             shard.close()
             raise

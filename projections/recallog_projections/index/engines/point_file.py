@@ -2,12 +2,11 @@
 
 The library maps its files into memory, where all payloads that queries have read remain resident, and it parses a whole
 payload to return one field. This file is read in pages that only the system caches. Queries compare many of the same
-points, so the rows of some are kept, undecoded: decoded, they take twice the memory.
+points, so the rows of some are kept.
 """
 
 import sqlite3
 from array import array
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from recallog_projections import private_files
 from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptRows
 from recallog_projections.sqlite.connecting import connect
 from recallog_projections.sqlite.errors import is_unsound
 from recallog_projections.syncing import sync
@@ -31,8 +31,6 @@ _CACHE_KIB = 1_024
 _READ_AT_ONCE = 100
 """Ids of one statement, which always has as many: SQLite keeps few statements, and takes little time for missing ids.
 """
-_KEPT_ROW_BYTES = 320
-"""What a kept row takes besides its bytes."""
 _WAIT_SECONDS = 5.0
 """For a scan of the files of the folder; the shard keeps out other writers."""
 
@@ -45,13 +43,9 @@ _READ_TEXTS, _READ_FIELDS = _READ.format("texts"), _READ.format("NULL")
 class PointFile:
     """The file at `path`. Calls raise `IndexDamaged` if it is damaged, and else `sqlite3.Error`."""
 
-    def __init__(self, path: Path, kept_bytes_max: int) -> None:
-        """Above `kept_bytes_max`, the least recently used rows are not kept."""
+    def __init__(self, path: Path, bound: KeptBytes) -> None:
         self._path = path
-        self._kept_bytes_max = kept_bytes_max
-        self._kept: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
-        """By id: the terms and the payload without texts."""
-        self.kept_bytes = 0
+        self._kept = KeptRows(bound)
         with self._finding_damage():
             self._connection = connect(path, "rw", _WAIT_SECONDS)
             self._connection.execute("PRAGMA synchronous=FULL")
@@ -84,18 +78,11 @@ class PointFile:
 
     def read(self, ids: Collection[str]) -> Iterator[StoredFields]:
         """The existing points with these ids, whose payloads lack `TEXT_FIELDS`."""
-        found, missing = dict[str, tuple[bytes, bytes]](), dict[str, None]()
-        for id_ in ids:
-            if (kept := self._kept.get(id_)) is None:
-                missing[id_] = None
-            else:
-                found[id_] = kept
-                self._kept.move_to_end(id_)
-        for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing):
-            found[id_] = self._kept[id_] = terms, payload
-            self.kept_bytes += _size(terms, payload)
-        while self.kept_bytes > self._kept_bytes_max:
-            self.kept_bytes -= _size(*self._kept.popitem(last=False)[1])
+        found = self._kept.find(ids)
+        missing = dict.fromkeys(id_ for id_ in ids if id_ not in found)
+        read = {id_: (terms, payload) for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing)}
+        self._kept.keep(read)
+        found |= read
         with self._finding_damage():
             for id_, (terms, payload) in found.items():
                 yield id_, msgspec.json.decode(payload), _sparse(terms)
@@ -120,9 +107,7 @@ class PointFile:
 
     def _change(self, statement: str, rows: Iterable[Sequence[Any]], ids: Iterable[str]) -> None:
         written = list(rows)
-        for id_ in ids:  # whether or not the change succeeds
-            if (kept := self._kept.pop(id_, None)) is not None:
-                self.kept_bytes -= _size(*kept)
+        self._kept.forget(ids)  # whether or not the change succeeds
         with self._finding_damage():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -159,10 +144,6 @@ def _key(id_: str) -> bytes:
 def _id(key: bytes) -> str:
     digits = key.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def _size(terms: bytes, payload: bytes) -> int:
-    return _KEPT_ROW_BYTES + len(terms) + len(payload)
 
 
 def _terms(sparse: Sparse) -> bytes:

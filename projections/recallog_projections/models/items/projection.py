@@ -28,6 +28,8 @@ SESSION = "session"
 """The first name of the namespaces of scratchpads; the second is the session."""
 PENDING = "__pending_subagent_summaries__"
 """A key of scratchpads that is a queue from its first element on."""
+RESULTS = ("subagent_result::", "delegation_result::")
+"""How the keys of scratchpads begin that hold results of other agents."""
 CUT_MARK = "[...truncated]"
 """The end of a text that was cut."""
 

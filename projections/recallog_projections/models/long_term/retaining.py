@@ -17,13 +17,16 @@ from recallog_projections.models.long_term import linking, source_class, tables,
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
+from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Event, Record, kinds, limits, rules, triggers
 from recallog_schemas.kinds import SourceClass, trust
 from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.long_term.kinds import RETAINED
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
 FACT = "fact"
 EXPERIENCE = "experience"
+SUMMARY = "summary"
 
 _EXPERIENCE_FIELDS = ("action_type", "score", "agent_role", "model", "cost")
 _MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confidence", "metadata", "sources")
@@ -47,7 +50,10 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     event = record.event
     fields = _experience(event) if event.kind == "experience.recorded" else event.payload
     text = kinds.kind_of(event.kind).text(event.payload)
-    row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
+    space = rows.get(settings.SPACES, event.space)
+    row = entry_of(record, text, fields, shared=visibility.is_shared(event, space))
+    if (tier := default_tier(event, space)) is not None:
+        row = msgspec.structs.replace(row, tier=tier)
     row = source_class.lower_to_stated(row, event.payload)
     if not row.sources:
         return row
@@ -60,6 +66,15 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     row = msgspec.structs.replace(row, sources=tuple(refs))
     of_sources = {_class_of_source(ref) for ref in refs.values() if ref is not None} - {None}
     return source_class.lower_class(row, trust.find_least(each for each in of_sources if each)) if of_sources else row
+
+
+def default_tier(event: Event, space: SpaceSettings | None) -> str | None:
+    """The tier that an entry has by the settings of its space: it is retained without one, and is not a summary."""
+    if space is None or space.tiers is None or event.kind != RETAINED:
+        return None
+    payload = event.payload
+    is_plain = payload.get("tier") is None and payload.get("type") != SUMMARY
+    return space.tiers.get("default") if is_plain else None
 
 
 def _class_of_source(ref: EntryRef) -> SourceClass | None:

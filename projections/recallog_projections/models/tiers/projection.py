@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.models.long_term import capturing, linking, uses
+from recallog_projections.models.long_term import capturing, linking, retaining, uses
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RESTORED, RETAINING
 from recallog_projections.models.long_term.projection import EntriesProjection
@@ -45,7 +45,7 @@ class TiersProjection:
             if not record.reached:
                 continue
             event = record.event
-            if clock.sets_time(event) and _loads_agent(event):
+            if clock.sets_time(event) and _loads_agent(rows, event):
                 _bound(rows, event, record.time)
             if event.kind == PLAN:
                 _plan(rows, record)
@@ -71,9 +71,12 @@ def _list_named(event: Event) -> Sequence[str]:
     return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
 
 
-def _loads_agent(event: Event) -> bool:
+def _loads_agent(rows: Rows, event: Event) -> bool:
     """Whether the row of the agent is always needed: entries without a tier and calls of tools do not need it."""
-    return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
+    if event.kind not in RETAINING:
+        return event.kind != CAPTURING
+    given = event.payload.get("tier")
+    return given is not None or retaining.default_tier(event, rows.get(settings.SPACES, event.space)) is not None
 
 
 # Changes of entries: they appear, change, get another owner, and end.

@@ -5,6 +5,7 @@ PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leav
 PROMPT_CHARS_MAX = 4_194_304  # of a prompt, whatever its budget is: one answer has room for it
 PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200
+IDENTITY_CHARS_MAX = 4_000  # of a document of the workspace in IDENTITY
 # Before a budget leaves out lines of a prompt, it cuts their texts to no less than this. A visitor's newest message is
 # always shown: its first 500 characters, unless nothing else is left to cut.
 PROMPT_LINE_CHARS_MIN = 120

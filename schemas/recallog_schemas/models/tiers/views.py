@@ -88,21 +88,21 @@ class TierHit(View):
     """One entry that answers a question."""
 
     entry: EntryView
-    """The entry; `tier` is the one that it is in."""
+    """The entry; `tier` is the one that it is in, and None without one."""
     score: float
     """The value by which hits are ranked: with the strategy "weighted" the similarity times the weight of the tier
-    (FAST 1, MEDIUM 0.8, SLOW 0.6, GLACIAL 0.4), else the similarity."""
+    (FAST 1, MEDIUM 0.8, SLOW and no tier 0.6, GLACIAL 0.4), else the similarity."""
     similarity: float
     """The cosine of its text (its best passage, if it is long) and the question. If words were compared: the
     share of the question's words that it has."""
 
     def format(self) -> str:
         """Tier, score, id and labelled text in one line."""
-        return one_line(f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}")
+        return one_line(f"{self.entry.tier or '-'} {self.score:.3f} {self.entry.id} {self.entry.labelled}")
 
 
 class TierHits(OfAgent, Bounded):
-    """The entries with a tier that answer a question."""
+    """The entries that answer a question, with their tiers."""
 
     list_field: ClassVar[str] = "hits"
 
@@ -120,10 +120,7 @@ class TierHits(OfAgent, Bounded):
         if self.hits:
             return "\n".join(hit.format() for hit in self.hits)
         why = " Only words were compared: no index has answered." if self.relevance_by == "words" else ""
-        return (
-            f"No entry with a tier fits the question.{why} Try a lower min_similarity, or all tiers; `recall` also "
-            "finds what has no tier."
-        )
+        return f"No entry fits the question.{why} Try a lower min_similarity, or all tiers; `recall` also finds events."
 
 
 class TierMove(View):
@@ -235,6 +232,10 @@ class TierLoad(View):
     """The maximum number of entries that a plan leaves in it."""
     share: float
     """The count as a share of the limit."""
+    ttl_seconds: float
+    """For how long an entry may stay in it without being read."""
+    half_life_hours: float
+    """The time in which the importance of an entry halves."""
 
 
 class TierPressure(OfAgent):

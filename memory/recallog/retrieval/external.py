@@ -1,0 +1,60 @@
+"""External sources: functions of a program that find memories elsewhere, for `search(include_external=True)`.
+
+Their results are shown apart from those of the memory. They are not ranked, stored or counted as read.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from recallog_schemas import limits
+from recallog_schemas.shortening import tokens
+from recallog_schemas.views import ExternalHit, SearchPage
+
+ExternalSource = Callable[[str, str, str, int], Any]
+"""`source(space, agent, query, limit)` returns the best `limit` results for a query, best first, and may be `async`. A
+result is a text, or a mapping with `text` and, if known, `id` and `score`. It must return only what the agent may read
+in the space. One that is not `async` is called in a thread."""
+NO_SOURCE = "no external source is connected"
+
+
+async def add_external(
+    page: SearchPage, sources: Mapping[str, ExternalSource], names: Sequence[str], limit: int, seconds: float
+) -> SearchPage:
+    """`page` with the results of the sources that `names` has, or of all of them. A source that fails, or takes longer
+    than `seconds`, is left out, and `external_reason` says why."""
+    chosen = {name: sources[name] for name in names or sources if name in sources}
+    if not chosen:
+        return page.model_copy(update={"external_reason": NO_SOURCE})
+    asked = (_ask(source, page, limit, seconds) for source in chosen.values())
+    answers = dict(zip(chosen, await asyncio.gather(*asked), strict=True))
+    hits = [hit.model_copy(update={"source": name}) for name, found in answers.items() for hit in found[0]]
+    reasons = [f"{name}: {reason}" for name, (_, reason) in answers.items() if reason]
+    return page.model_copy(update={"external": tuple(hits), "external_reason": "; ".join(reasons) or None})
+
+
+async def _ask(
+    source: ExternalSource, page: SearchPage, limit: int, seconds: float
+) -> tuple[Sequence[ExternalHit], str | None]:
+    arguments = page.space, page.agent, page.query, limit
+    try:
+        async with asyncio.timeout(seconds):
+            if inspect.iscoroutinefunction(source):
+                found = await source(*arguments)
+            else:
+                found = await asyncio.to_thread(source, *arguments)
+                found = await found if isinstance(found, Awaitable) else found
+        return [_make_hit(each) for each in islice(found, limit)], None
+    except TimeoutError:
+        return (), f"no answer within {seconds:g} s"
+    except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
+        return (), type(error).__name__
+
+
+def _make_hit(found: str | Mapping[str, Any]) -> ExternalHit:
+    given = {"text": found} if isinstance(found, str) else found
+    text = given["text"]
+    shown = text if len(text) <= limits.PREVIEW_CHARS else f"{text[: limits.PREVIEW_CHARS]}..."
+    return ExternalHit(source="", id=given.get("id"), preview=shown, tokens=tokens(text), score=given.get("score"))

@@ -1,0 +1,325 @@
+"""One process serves all folders of a user: what they share, and what they do not.
+
+Processes, signals and the model are real.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Memory, layout
+from recallog.index import hosting, messages
+from recallog.index.hosting import Lease
+from recallog.index.service_process import ServiceProcess
+from recallog.settings import Settings
+from recallog_schemas.errors import IndexUnavailable, RecallogError
+from support.events import event, recorded, run
+from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings
+from support.waiting import WAIT_SECONDS, until
+
+MILL = ("Who set fire to the building where flour is ground?", "The smith burned the mill.")
+BOAT = ("Who took the vessel that floats?", "The fisher stole the boat.")
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Two folders with different events. Their process has ended after the test."""
+    found = (tmp_path / "one", tmp_path / "other")
+
+    async def fill() -> None:
+        for home, (_, answer) in zip(found, (MILL, BOAT), strict=True):
+            async with Memory.open(Settings(home=home, index="off")) as memory:
+                texts = ("Bread!", "It was dark.", answer, "I saw the river.")
+                await memory.publish_many([event(payload={"text": text}) for text in texts])
+
+    run(fill())
+    yield found
+    for home in found:
+        if is_listening(home):
+            ended(address(home).pid)
+
+
+async def opened(closing: AsyncExitStack, *each: Settings) -> list[Memory]:
+    return [await closing.enter_async_context(Memory.open(one)) for one in each]
+
+
+async def answered(memory: Memory, question: str, **more: Any) -> tuple[str, str | None]:
+    answer = await memory.recall("village", "baker", question, **more)
+    return answer.hits[0].text, answer.degraded
+
+
+def test_two_folders_are_served_by_one_process_and_each_answers_from_its_own_events(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with AsyncExitStack() as closing:
+            memories = await opened(closing, *map(settings, homes))
+            for memory, (question, answer) in zip(memories, (MILL, BOAT), strict=True):
+                assert await answered(memory, question, wait_index=True) == (answer, None)
+            assert address(homes[0]).pid == address(homes[1]).pid
+            assert address(homes[0]).token != address(homes[1]).token
+            for memory, (_, other) in zip(memories, (BOAT, MILL), strict=True):
+                found = await memory.recall("village", "baker", other, top_k=100)
+                assert other not in {hit.text for hit in found.hits}
+            await memories[0].close()
+            assert not is_listening(homes[0])
+            assert await answered(memories[1], BOAT[0]) == (BOAT[1], None)
+
+    run(work())
+
+
+def test_programs_that_start_at_the_same_time_get_one_process(homes: tuple[Path, Path]) -> None:
+    for _ in range(3):
+        askers = [Asker(home) for home in (*homes, *homes)]
+        for asker, (question, _) in zip(askers, (MILL, BOAT) * 2, strict=True):
+            asker.say(question)
+        for asker, (_, answer) in zip(askers, (MILL, BOAT) * 2, strict=True):
+            found = asker.answer()
+            assert (found["hits"][0]["text"], found["degraded"]) == (answer, None)
+        pids = {serving_pid(home) for home in homes}
+        assert len(pids) == 1
+        for asker in askers:
+            asker.close()
+        ended(pids.pop())
+
+
+def test_all_folders_go_on_after_a_crash_of_the_process(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with AsyncExitStack() as closing:
+            memories = await opened(closing, *map(settings, homes))
+            for memory, (question, _) in zip(memories, (MILL, BOAT), strict=True):
+                await memory.recall("village", "baker", question, wait_index=True)
+                await memory.publish(event(payload={"text": "The smith fled over the hills."}))
+            crashed = address(homes[0]).pid
+            os.kill(crashed, signal.SIGKILL)
+            await asyncio.to_thread(ended, crashed)
+            for memory, (question, answer) in zip(memories, (MILL, BOAT), strict=True):
+                await memory.recall("village", "baker", question)  # it may report the crash
+                assert await answered(memory, question) == (answer, None)
+                assert (await answered(memory, "Who escaped across the mountains?", wait_index=True))[1] is None
+                assert len(await recorded(memory)) == 5
+                report = await memory.admin.verify()
+                assert [check.difference for check in report.tables] == [None] * len(report.tables)
+            assert address(homes[0]).pid == address(homes[1]).pid != crashed
+
+    run(work())
+
+
+@pytest.mark.parametrize("fault", ["model", "rows", "folder"])
+def test_a_folder_that_cannot_be_served_does_not_stop_the_others(homes: tuple[Path, Path], fault: str) -> None:
+    broken, home = homes
+
+    async def work() -> None:
+        async with AsyncExitStack() as closing:
+            more = {"embedder": "onnx:/nowhere"} if fault == "model" else {}
+            bad, good = await opened(closing, settings(broken, **more), settings(home))
+            if fault == "rows":
+                (broken / layout.INDEX).mkdir()
+                (broken / layout.INDEX_ROWS).write_bytes(b"no database" * 1_000)
+            if fault == "folder":
+                (broken / layout.INDEX).write_text("no folder")
+            assert await answered(good, BOAT[0], wait_index=True) == (BOAT[1], None)
+            found = await bad.recall("village", "baker", "Who burned the mill?")
+            assert found.hits[0].text == MILL[1]
+            assert await answered(good, BOAT[0]) == (BOAT[1], None)
+
+    run(work())
+
+
+def test_each_folder_is_served_with_its_own_settings(homes: tuple[Path, Path]) -> None:
+    async def work() -> list[bool]:
+        async with AsyncExitStack() as closing:
+            each = settings(homes[0], index_token_vectors=False), settings(homes[1])
+            return [await _has_token_vectors(memory) for memory in await opened(closing, *each)]
+
+    assert run(work()) == [False, True]
+
+
+async def _has_token_vectors(memory: Memory) -> bool:
+    from recallog_projections.index.store import made_with
+
+    await memory.catch_up_index()
+    assert memory._components.index is not None
+    active = (await memory._components.index.rows.pointer(0)).active
+    assert active is not None
+    return made_with(active.code).token_vectors
+
+
+def test_settings_arrive_as_they_were_given_and_no_other_secret_is_sent(tmp_path: Path) -> None:
+    given = Settings(
+        home=tmp_path, embedder_api_key="sk-embed", model_api_key="sk-chat", seal="all", keys="redis://h:1/0"
+    )
+    sent = messages.encode_settings(given)
+    assert b"sk-chat" not in sent
+    arrived = messages.decode_settings(sent)
+    assert arrived.embedder_api_key is not None
+    assert arrived.embedder_api_key.get_secret_value() == "sk-embed"
+    assert (arrived.home, arrived.seal, arrived.keys) == (tmp_path, "all", "redis://h:1/0")
+
+
+def test_the_process_does_not_have_the_secrets_of_the_program_that_starts_it(
+    homes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECALLOG_EMBEDDER_API_KEY", "sk-embed")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-chat")
+
+    async def work() -> bytes:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            return Path(f"/proc/{address(homes[0]).pid}/environ").read_bytes()
+
+    environment = run(work())
+    assert b"sk-" not in environment
+    assert b"RECALLOG_" not in environment
+
+
+@pytest.mark.parametrize("differs", ["version", "proxy"])
+def test_another_version_and_other_variables_of_libraries_lead_to_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: str
+) -> None:
+    one = hosting.find_socket(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-chat")
+    assert hosting.find_socket(tmp_path / "elsewhere") == one
+    if differs == "version":
+        monkeypatch.setattr(hosting, "__version__", "0.0.0")
+    else:
+        monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    assert hosting.find_socket(tmp_path) != one
+
+
+def test_the_folder_of_the_socket_is_open_to_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Path(os.environ["XDG_RUNTIME_DIR"])
+    folder = hosting.find_socket(tmp_path).parent
+    assert (folder.parent, folder.stat().st_mode & 0o777) == (session, 0o700)
+    shared, linked = session / "shared", session / "linked"
+    shared.mkdir()
+    shared.chmod(0o777)
+    linked.symlink_to(folder)
+    monkeypatch.setattr("tempfile.tempdir", str(session))
+    beside = session / f"recallog-{os.getuid()}"
+    for unsuitable in (shared, linked):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(unsuitable))
+        assert hosting.find_socket(session / "m").parent == beside
+    beside.chmod(0o755)
+    assert hosting.find_socket(session / "m").parent == session / "m" / layout.INDEX
+
+
+def test_a_folder_is_not_served_if_no_place_is_suitable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 100)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+
+    async def work() -> None:
+        async with Memory.open(settings(long / "memory")) as memory:
+            await memory.publish(event(payload={"text": MILL[1]}))
+            found = await memory.recall("village", "baker", "Who burned the mill?")
+            assert found.hits[0].text == MILL[1]
+            await _raises(memory, "XDG_RUNTIME_DIR")
+
+    run(work())
+
+
+async def _raises(memory: Memory, message: str) -> None:
+    with pytest.raises(IndexUnavailable, match=message):
+        await memory.catch_up_index()
+
+
+def test_a_folder_is_closed_when_it_is_idle_and_the_process_serves_the_others(homes: tuple[Path, Path]) -> None:
+    async def work() -> int:
+        async with AsyncExitStack() as closing:
+            idle, used = await opened(closing, settings(homes[0], index_idle_seconds=0.5), settings(homes[1]))
+            for memory in (used, idle):
+                await memory.catch_up_index()
+            pid = address(homes[1]).pid
+
+            async def is_closed() -> bool:
+                return not is_listening(homes[0])
+
+            await until(is_closed, "the idle folder is closed")
+            assert await answered(used, BOAT[0]) == (BOAT[1], None)
+            assert await answered(idle, MILL[0]) == (MILL[1], None)
+            assert address(homes[0]).pid == pid
+            return pid
+
+    pid = run(work())
+    ended(pid)
+
+
+def test_folders_are_served_again_after_the_socket_was_deleted(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            pid = address(homes[0]).pid
+            Path(address(homes[0]).socket).unlink()
+            await asyncio.to_thread(ended, pid)
+            assert await answered(memory, MILL[0]) == (MILL[1], None)
+            assert address(homes[0]).pid != pid
+
+    run(work())
+
+
+def test_a_folder_that_another_process_holds_is_refused_and_the_process_ends(homes: tuple[Path, Path]) -> None:
+    from recallog.index.ownership import Ownership
+
+    home = homes[0]
+    owner = Ownership(home, "custom")
+    owner.take()
+    try:
+        process = ServiceProcess(settings(home))
+        process._ask()
+        assert process._lease is not None
+        pid = process._lease.pid
+        ending = process._lease.read_ending(WAIT_SECONDS)
+        assert ending is not None
+        assert (ending.elsewhere, ending.is_last) == (True, True)
+        process._lease.close()
+        ended(pid)
+    finally:
+        owner.release()
+
+
+def test_requests_that_are_not_of_the_protocol_end_no_folder(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            place = hosting.find_socket(homes[0])
+            hello = messages.frame_message(messages.Handshake(""))
+            wrong: Sequence[bytes] = (
+                b"",
+                b"GET / HTTP/1.1\r\n\r\n",
+                hello,
+                hello + messages.frame_message(messages.Health()),
+                hello + messages.frame_message(messages.Serve(b"{", "/")),
+                hello + messages.frame_message(messages.Serve(b'{"home": 5}', "/")),
+            )
+            for sent in wrong:
+                reader, writer = await asyncio.open_unix_connection(place)
+                writer.write(sent)
+                writer.write_eof()
+                assert b"Result" not in await reader.read()
+                writer.close()
+            assert await answered(memory, MILL[0]) == (MILL[1], None)
+
+    run(work())
+
+
+def test_an_error_of_one_folder_reaches_the_program_that_asked_for_it(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            (homes[1] / layout.INDEX).write_text("no folder")
+            place = ServiceProcess(settings(homes[0]))._connect(hosting.find_socket(homes[0]))
+            assert place is not None
+            lease = Lease(place, hosting.pid_of_peer(place), settings(homes[1]))
+            assert lease.pid == address(homes[0]).pid
+            with pytest.raises(RecallogError, match="index"):
+                await asyncio.to_thread(lease.read_ending, WAIT_SECONDS)
+            lease.close()
+            assert is_alive(lease.pid)
+            assert await answered(memory, MILL[0]) == (MILL[1], None)
+
+    run(work())

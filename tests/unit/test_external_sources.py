@@ -1,0 +1,99 @@
+"""External sources of `search`: functions of a program, whose results are shown beside the hits."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Memory, Settings
+from recallog.errors import SettingsError
+from recallog.extending import ExternalSource
+from recallog.retrieval.external import NO_SOURCE
+
+pytestmark = pytest.mark.models("long_term")
+
+A = "shop", "assistant"
+
+
+def tickets(space: str, agent: str, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    return [{"id": f"T-{number}", "text": f"{space} {agent} {query} {number}", "score": 0.5} for number in range(9)]
+
+
+async def wiki(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+    return ["x" * 300]
+
+
+def broken(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+    raise RuntimeError("a secret of the source")
+
+
+async def silent(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+    await asyncio.Event().wait()
+    return []
+
+
+async def shop(external: Mapping[str, ExternalSource]) -> Memory:
+    memory = Memory.in_memory(external=external)
+    await memory.long_term.retain(*A, "Acme pays within ten days.")
+    return memory
+
+
+async def test_sources_are_asked_only_on_request() -> None:
+    async with await shop({"broken": broken}) as memory:
+        page = await memory.search(*A, "Acme")
+        assert (len(page.hits), page.external, page.external_reason) == (1, (), None)
+
+
+async def test_a_source_gets_the_question_and_its_first_results_are_shown() -> None:
+    async with await shop({"tickets": tickets, "wiki": wiki}) as memory:
+        page = await memory.search(*A, "Acme", limit=2, include_external=True)
+        shown = [(hit.source, hit.id, hit.preview, hit.tokens, hit.score) for hit in page.external]
+        assert shown == [
+            ("tickets", "T-0", "shop assistant Acme 0", 6, 0.5),
+            ("tickets", "T-1", "shop assistant Acme 1", 6, 0.5),
+            ("wiki", None, "x" * 220 + "...", 75, None),
+        ]
+        assert page.external_reason is None
+        assert [hit.preview for hit in page.hits] == ["Acme pays within ten days."]
+        assert page.format().splitlines()[1:3] == [f"[tickets] «shop assistant Acme {number}»" for number in (0, 1)]
+        only = await memory.search(*A, "Acme", include_external=True, external=["wiki", "unknown"])
+        assert {hit.source for hit in only.external} == {"wiki"}
+
+
+async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    sources = {"broken": broken, "silent": silent, "tickets": tickets}
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=0.2)
+    async with Memory.open(settings, external=sources) as memory:
+        await memory.long_term.retain(*A, "Acme pays within ten days.")
+        page = await memory.search(*A, "Acme", limit=1, include_external=True)
+        assert {hit.source for hit in page.external} == {"tickets"}
+        assert page.external_reason == "broken: RuntimeError; silent: no answer within 0.2 s"
+        assert len(page.hits) == 1
+
+
+async def test_without_sources_the_answer_says_so() -> None:
+    async with await shop({}) as memory:
+        page = await memory.search(*A, "Acme", include_external=True)
+        assert (page.external, page.external_reason) == ((), NO_SOURCE)
+        assert page.format().endswith(f"\n({NO_SOURCE})")
+
+
+@pytest.mark.models("tiers")
+async def test_a_search_that_asks_sources_counts_as_one() -> None:
+    async with await shop({"tickets": tickets}) as memory:
+        await memory.search(*A, "Acme", types=["fact"], include_external=True)
+        await memory.long_term.retain(*A, "Counts are published before this one.")
+        assert (await memory.tiers.stats(*A)).lookups == 1
+
+
+async def test_a_setting_names_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_the_shop.py").write_text("def find(space, agent, query, limit):\n    return [query]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    async with Memory.open(Settings(home=tmp_path, index="off", external="wiki=of_the_shop:find")) as memory:
+        page = await memory.search(*A, "Acme", include_external=True)
+        assert [(hit.source, hit.preview) for hit in page.external] == [("wiki", "Acme")]
+    async with Memory.open(Settings(home=tmp_path, index="off", external="wiki=nowhere:find")) as memory:
+        with pytest.raises(SettingsError, match="RECALLOG_EXTERNAL nowhere:find"):
+            await memory.search(*A, "Acme", include_external=True)
