@@ -41,6 +41,7 @@ VERSIONS = sorted(path.name for path in RECORDED.iterdir())
 CHANGED: Mapping[str, Mapping[str, str]] = {
     "0.1.0": {
         "agent_settings": "the setting `prices` had no effect, and is gone",
+        "tiers.retrieve": "entries without a tier are found too",
         "entries.digests": "a row lists all entries of which one may duplicate another by some rule",
         "entries.statements": "facts and lessons are listed by what they say something of",
         "catalogue": "events that compare texts state their rule",
