@@ -11,8 +11,9 @@ import numpy as np
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import unit
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.index.engines.engine import Hit, Search
-from recallog_projections.index.engines.point_file import PointFile, StoredFields
+from recallog_projections.index.engines.engine import TEXT_FIELDS, Hit, Search
+from recallog_projections.index.engines.kept_points import StoredFields
+from recallog_projections.index.engines.point_file import PointFile
 from recallog_projections.rows import Changes
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
@@ -61,9 +62,11 @@ class CountingEngine(EdgeEngine):
         return found
 
     def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
+        kept = file._kept.find(ids) if TEXT_FIELDS.isdisjoint(fields) else {}
         points = super()._read_points(file, ids, fields)
-        self.points += len(points)
-        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for _, payload, _ in points)
+        read = [payload for id_, payload, _ in points if id_ not in kept]
+        self.points += len(read)
+        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for payload in read)
         return points
 
 

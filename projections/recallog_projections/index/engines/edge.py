@@ -66,8 +66,8 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-from recallog_projections.index.engines.kept_points import KeptBytes
-from recallog_projections.index.engines.point_file import PointFile, StoredFields
+from recallog_projections.index.engines.kept_points import KeptBytes, StoredFields
+from recallog_projections.index.engines.point_file import PointFile
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -347,8 +347,10 @@ class EdgeEngine(Engine):
         fields = dict.fromkeys(chain.from_iterable(search.payload for search in wanted))
         ids = dict.fromkeys(id_ for id_, _ in chain.from_iterable(described))
         points = {point[0]: point for point in self._read_points(opened.file, ids, fields)}
-        incomplete = _find_incomplete(opened.shard, ids.keys() - points.keys())
-        answers = iter([[each for each in found if each[0] not in incomplete] for found in scored])
+        if missing := ids.keys() - points.keys():
+            incomplete = _find_incomplete(opened.shard, missing)
+            scored = [[each for each in found if each[0] not in incomplete] for found in scored]
+        answers = iter(scored)
         return [[] if finds_nothing(search) else _hits(next(answers), search, points) for search in searches]
 
     def _retrieve(
@@ -379,7 +381,7 @@ class EdgeEngine(Engine):
     ) -> Iterator[StoredPoint]:
         """The points of records of the shard, in their order, without those whose writing was interrupted."""
         points = list(map(make_point, records))
-        read = self._read_points(opened.file, [point.id for point in points], TEXT_FIELDS)
+        read = opened.file.read_whole([point.id for point in points])
         written = {id_: (fields, terms) for id_, fields, terms in read}
         for point in points:
             checksum = point.payload.get(_VECTORS_CHECKSUM)
@@ -463,7 +465,7 @@ class EdgeEngine(Engine):
 
     def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
         """The existing points with these ids, with `fields` at least."""
-        return [*(file.read(ids) if TEXT_FIELDS.isdisjoint(fields) else file.read_whole(ids))]
+        return file.read(ids) if TEXT_FIELDS.isdisjoint(fields) else file.read_whole(ids)
 
     def _make_lost_error(self, collection: str) -> IndexLost:
         cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"
@@ -549,7 +551,7 @@ def _payloads_in(shard: qdrant.EdgeShard) -> Iterator[StoredFields]:
 
 def _find_incomplete(shard: qdrant.EdgeShard, ids: Collection[str]) -> set[str]:
     """The points among `ids` whose writing was interrupted, or goes on: their commit is repeated, or not complete."""
-    records = shard.retrieve(list(ids), [_VECTORS_CHECKSUM], False) if ids else []
+    records = shard.retrieve(list(ids), [_VECTORS_CHECKSUM], False)
     return {str(record.id) for record in records if _VECTORS_CHECKSUM not in (record.payload or {})}
 
 

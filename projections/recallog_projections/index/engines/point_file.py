@@ -2,12 +2,12 @@
 
 The library maps its files into memory, where all payloads that queries have read remain resident, and it parses a whole
 payload to return one field. This file is read in pages that only the system caches. Queries compare many of the same
-points, so the rows of some are kept.
+points, so some are kept.
 """
 
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,11 @@ import msgspec
 
 from recallog_projections import private_files
 from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse
-from recallog_projections.index.engines.kept_points import KeptBytes, KeptRows
+from recallog_projections.index.engines.kept_points import KeptBytes, KeptPoints, StoredFields
 from recallog_projections.sqlite.connecting import connect
 from recallog_projections.sqlite.errors import is_unsound
 from recallog_projections.syncing import sync
 from recallog_schemas.errors import IndexDamaged
-
-StoredFields = tuple[str, Mapping[str, Any], Sparse]
-"""The id of a point, its payload, and its terms."""
 
 PAGE_BYTES = 8_192
 """Points have about 2 KB. In pages of 4 KB, which often hold one, the file is a quarter larger."""
@@ -31,6 +28,8 @@ _CACHE_KIB = 1_024
 _READ_AT_ONCE = 100
 """Ids of one statement, which always has as many: SQLite keeps few statements, and takes little time for missing ids.
 """
+_POINT_BYTES = 1_500
+"""What a kept point takes besides the bytes that it has in the file."""
 _WAIT_SECONDS = 5.0
 """For a scan of the files of the folder; the shard keeps out other writers."""
 
@@ -40,12 +39,15 @@ _READ = f"SELECT id, terms, payload, {{}} FROM points WHERE id IN ({', '.join('?
 _READ_TEXTS, _READ_FIELDS = _READ.format("texts"), _READ.format("NULL")
 
 
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
 class PointFile:
     """The file at `path`. Calls raise `IndexDamaged` if it is damaged, and else `sqlite3.Error`."""
 
     def __init__(self, path: Path, bound: KeptBytes) -> None:
         self._path = path
-        self._kept = KeptRows(bound)
+        self._kept = KeptPoints(bound)
         with self._finding_damage():
             self._connection = connect(path, "rw", _WAIT_SECONDS)
             self._connection.execute("PRAGMA synchronous=FULL")
@@ -76,34 +78,38 @@ class PointFile:
         """Delete the points with these ids. Durable on return."""
         self._change("DELETE FROM points WHERE id = ?", ((_key(id_),) for id_ in ids), ids)
 
-    def read(self, ids: Collection[str]) -> Iterator[StoredFields]:
+    def read(self, ids: Collection[str]) -> list[StoredFields]:
         """The existing points with these ids, whose payloads lack `TEXT_FIELDS`."""
         found = self._kept.find(ids)
-        missing = dict.fromkeys(id_ for id_ in ids if id_ not in found)
-        read = {id_: (terms, payload) for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing)}
-        self._kept.keep(read)
-        found |= read
-        with self._finding_damage():
-            for id_, (terms, payload) in found.items():
-                yield id_, msgspec.json.decode(payload), _sparse(terms)
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            with self._finding_damage():
+                read = [
+                    ((id_, _decode(payload), _sparse(terms)), _POINT_BYTES + len(payload) + len(terms))
+                    for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing)
+                ]
+            self._kept.keep(read)
+            found |= {point[0]: point for point, _ in read}
+        return list(found.values())
 
-    def read_whole(self, ids: Collection[str]) -> Iterator[StoredFields]:
+    def read_whole(self, ids: Collection[str]) -> list[StoredFields]:
         """The existing points with these ids, with their whole payloads."""
         with self._finding_damage():
-            for id_, terms, payload, texts in self._rows(_READ_TEXTS, ids):
-                yield id_, msgspec.json.decode(payload) | msgspec.json.decode(texts), _sparse(terms)
+            return [
+                (id_, _decode(payload) | _decode(texts), _sparse(terms))
+                for id_, terms, payload, texts in self._rows(_READ_TEXTS, ids)
+            ]
 
     def close(self) -> None:
         self._connection.close()
 
     def _rows(self, statement: str, ids: Iterable[str]) -> list[tuple[str, bytes, bytes, bytes]]:
-        keys: list[bytes | None] = [*map(_key, ids)]
+        by_key = {_key(id_): id_ for id_ in ids}
+        keys: list[bytes | None] = [*by_key]
         keys += [None] * (-len(keys) % _READ_AT_ONCE)
         found = []
-        with self._finding_damage():
-            for start in range(0, len(keys), _READ_AT_ONCE):
-                found += self._connection.execute(statement, keys[start : start + _READ_AT_ONCE]).fetchall()
-        return [(_id(key), terms, payload, texts) for key, terms, payload, texts in found]
+        for start in range(0, len(keys), _READ_AT_ONCE):
+            found += self._connection.execute(statement, keys[start : start + _READ_AT_ONCE]).fetchall()
+        return [(by_key[key], terms, payload, texts) for key, terms, payload, texts in found]
 
     def _change(self, statement: str, rows: Iterable[Sequence[Any]], ids: Iterable[str]) -> None:
         written = list(rows)
@@ -141,17 +147,10 @@ def _key(id_: str) -> bytes:
     return bytes.fromhex(id_.replace("-", ""))
 
 
-def _id(key: bytes) -> str:
-    digits = key.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
 def _terms(sparse: Sparse) -> bytes:
     return array("I", sparse.indices).tobytes() + array("f", sparse.values).tobytes()
 
 
 def _sparse(data: bytes) -> Sparse:
-    indices, values = array("I"), array("f")
-    indices.frombytes(data[: len(data) // 2])
-    values.frombytes(data[len(data) // 2 :])
-    return Sparse(indices, values)
+    half = len(data) // 2
+    return Sparse(array("I", data[:half]), array("f", data[half:]))
