@@ -1,19 +1,18 @@
 """Adapters that count what they are asked for, and an embedder without a model."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-import msgspec
 import numpy as np
+from qdrant_edge import EdgeShard
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import unit
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.index.engines.engine import TEXT_FIELDS, Hit, Search
-from recallog_projections.index.engines.kept_points import StoredFields
-from recallog_projections.index.engines.point_file import PointFile
+from recallog_projections.index.engines.engine import Hit, Search
+from recallog_projections.index.engines.point_file import READ_FIELDS, PointFile
 from recallog_projections.rows import Changes
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
@@ -61,13 +60,19 @@ class CountingEngine(EdgeEngine):
         self.hits += sum(map(len, found))
         return found
 
-    def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
-        kept = file._kept.find(ids) if TEXT_FIELDS.isdisjoint(fields) else {}
-        points = super()._read_points(file, ids, fields)
-        read = [payload for id_, payload, _ in points if id_ not in kept]
-        self.points += len(read)
-        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for payload in read)
-        return points
+    def _open_file(self, shard: EdgeShard, path: Path) -> PointFile:
+        file = super()._open_file(shard, path)
+        read = file._rows
+
+        def counted(statement: str, ids: Sequence[str]) -> list[tuple[str, bytes, bytes, bytes]]:
+            rows = read(statement, ids)
+            if statement == READ_FIELDS:  # whole payloads are those of the hits that are returned
+                self.points += len(rows)
+                self.payload_bytes += sum(len(payload) for _, _, payload, _ in rows)
+            return rows
+
+        setattr(file, "_rows", counted)  # noqa: B010
+        return file
 
 
 class HashingEmbedder(Embedder):

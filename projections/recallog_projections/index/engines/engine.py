@@ -32,8 +32,8 @@ INTEGER_FIELDS: tuple[IntegerField, ...] = get_args(IntegerField)
 FLOAT_FIELDS: tuple[FloatField, ...] = get_args(FloatField)
 """The same fields: the engine indexes all of them, `space` as the tenant. A server in strict mode refuses a filter on a
 field without an index."""
-TEXT_FIELDS = frozenset({"event", "text", "before"})
-"""Fields that searches seldom read, and that take much of the memory of a point: an engine does not cache them."""
+TEXT_FIELDS = frozenset({"event", "text", "before", "space", "readers", "is_action", "made_with", "checksum"})
+"""Texts, and other fields that searches seldom return: an engine does not cache them."""
 
 
 def apart_from(space: str) -> str:

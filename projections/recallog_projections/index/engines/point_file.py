@@ -36,7 +36,7 @@ _WAIT_SECONDS = 5.0
 _SCHEMA = "CREATE TABLE points (id BLOB PRIMARY KEY, payload BLOB NOT NULL, terms BLOB NOT NULL, texts BLOB NOT NULL)"
 _WRITE = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)"
 _READ = f"SELECT id, terms, payload, {{}} FROM points WHERE id IN ({', '.join('?' * _READ_AT_ONCE)})"
-_READ_TEXTS, _READ_FIELDS = _READ.format("texts"), _READ.format("NULL")
+_READ_TEXTS, READ_FIELDS = _READ.format("texts"), _READ.format("NULL")
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -85,7 +85,7 @@ class PointFile:
             with self._finding_damage():
                 read = [
                     ((id_, _decode(payload), _sparse(terms)), _POINT_BYTES + len(payload) + len(terms))
-                    for id_, terms, payload, _ in self._rows(_READ_FIELDS, missing)
+                    for id_, terms, payload, _ in self._rows(READ_FIELDS, missing)
                 ]
             self._kept.keep(read)
             found |= {point[0]: point for point, _ in read}
