@@ -9,9 +9,10 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from deploy.local import LocalKafka, LocalRedis, LocalServerError
+from deploy.local import LocalServerError
 
 from chaos.campaign import Campaign
+from chaos.clocks import Clock, JumpingKafka, JumpingRedis, compile_shim
 from chaos.report import Report, Show, console
 from chaos.run import new_seed, run
 
@@ -26,6 +27,9 @@ def main(
     spaces: Annotated[int, typer.Option(min=2)] = 200,
     workers: Annotated[int, typer.Option(min=1, max=8)] = 3,
     gap: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Average time between two actions.")] = 8.0,
+    seconds: Annotated[
+        float | None, typer.Option("--time", min=60, help="Run for this time, with calm between.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Run for a minute with fixed sizes, as in CI.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep logs, histories and data even without findings.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -41,6 +45,8 @@ def main(
     campaign = Campaign(seed, kills, events, spaces, workers=workers, gap_seconds=gap)
     if quick:
         campaign = Campaign.quick(seed)
+    elif seconds is not None:
+        campaign = Campaign.lasting(seed, seconds)
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="recallog-chaos-"))
@@ -60,11 +66,15 @@ def main(
 
 def _run(campaign: Campaign, folder: Path) -> Report:
     with ExitStack() as running:
-        kafka, redis = LocalKafka(folder / "kafka"), LocalRedis(folder / "redis", fsync="always")
+        shim = compile_shim(folder)
+        kafka, redis = JumpingKafka(folder / "kafka"), JumpingRedis(folder / "redis", fsync="always")
         for server in (kafka, redis):
+            if shim is not None:
+                server.folder.mkdir()
+                server.clock = Clock(server.folder, shim)
             running.callback(server.kill)  # a clean stop is not needed
             server.start()
-        return run(campaign, folder, kafka, redis, running.enter_context(Show(campaign)))
+        return run(campaign, folder, kafka, redis, running.enter_context(Show(campaign)), shim)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import redis as redis_client
 from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 
-from chaos import history, reader
+from chaos import appends, history, reader
 from chaos.campaign import KAFKA, MODEL, REDIS, Action, Campaign
+from chaos.clocks import Clock, JumpingKafka, JumpingRedis
+from chaos.copies import Copies
+from chaos.full_disk import fill_disk, free_disk
+from chaos.latencies import Faults, TopicTail
 from chaos.monitor import HealthMonitor, HealthSamples
 from chaos.processes import Model, Task, Worker, module
 from chaos.producer import Pace, history_of, pace_of
@@ -26,6 +31,11 @@ END_SECONDS_MAX = 300.0
 _STEADY_FRACTION = 0.4
 """The fraction of the events until an action that is published steadily; the others are published in a burst."""
 _BURST_SECONDS = 0.6
+_AFTER_FULL_SECONDS = 3.0
+"""A server whose disk was full may end this much later."""
+OWN = {"RECALLOG_PROJECTIONS": "support.own_promises:Promises"}
+"""The projection of a user that all programs know."""
+_REACTORS = ("--reactors", "support.own_promises:Keeping")
 CALL_TIMEOUT_SECONDS = (2, 30, 5)
 """The timeout of calls to the broker, by producer in turn. The shorter it is, the more outcomes are unknown."""
 
@@ -40,13 +50,19 @@ class Counts:
     pauses: int = 0
     stops: Counter[str] = field(default_factory=Counter)
     """By kind: worker, redis, kafka."""
+    wipes: int = 0
+    fills: Counter[str] = field(default_factory=Counter)
+    """By kind: redis, kafka."""
+    jumps: Counter[str] = field(default_factory=Counter)
+    """By kind: worker, redis, kafka."""
+    handovers: int = 0
     tally: history.Tally = field(default_factory=history.Tally)
     findings: list[str] = field(default_factory=list)
 
     @property
     def service_kills(self) -> int:
         """Kills of workers, Redis and the broker."""
-        return sum(count for kind, count in self.kills.items() if kind not in ("producer", MODEL))
+        return sum(count for kind, count in self.kills.items() if kind not in ("producer", "appender", MODEL))
 
 
 class Conductor:
@@ -60,38 +76,54 @@ class Conductor:
         redis: LocalRedis,
         model: Model,
         show: Callable[[Counts, HealthSamples], None],
+        shim: Path | None,
     ) -> None:
         self.campaign = campaign
         self.counts = Counts()
         ledger = f"kafka://{kafka.bootstrap}/{TOPIC}?partitions={campaign.partitions}&replication=1"
-        self.settings = {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": redis.url}
+        self.settings = {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": redis.url, **OWN}
         of_workers = {
             **self.settings,
             "RECALLOG_MODEL": f"http://{model.address}?timeout_seconds=5#small",
         }
-        self.workers = {name: Worker(folder / name, of_workers) for name in campaign.worker_names}
+        self._clocks = _clocks_of(campaign, folder, kafka, redis, shim)
+        self.workers = {
+            name: Worker(folder / name, {**of_workers, **_environment(self._clocks.get(name))}, *_REACTORS)
+            for name in campaign.worker_names
+        }
+        self.faults = Faults()
+        self.tail = TopicTail(kafka.bootstrap, TOPIC, campaign.partitions)
+        self.copies = Copies(folder, self.settings, random.Random(f"{campaign.seed} copies"))
+        self._redis = redis
+        self.kafka = kafka
         self.rebuilds = Rebuilds(folder, self.settings, self.counts.findings)
         self.monitor = HealthMonitor(self.workers)
         self._servers: Mapping[str, LocalServer] = {**self.workers, REDIS: redis, KAFKA: kafka, MODEL: model}
-        self._folder = folder
+        self.folder = folder
         self._journal = history.Writer(folder / "journal.jsonl")
         self._show = show
         self._pace = Pace(pace_of(folder))
         self._tails = [history.Tail(history_of(folder, name)) for name in campaign.producer_names]
         self._tails.append(history.Tail(reader.history_of(folder)))
+        self._tails += [history.Tail(appends.history_of(folder, name)) for name in campaign.appender_names]
+        self._began = time.monotonic()
+        self._appender_lives: Counter[str] = Counter()
         self._reader: Task | None = None
         self._readers = 0
         self._producers: dict[str, Task] = {}
+        self._appenders: dict[str, Task] = {}
         self._down: dict[str, Future[None]] = {}
         """The processes that are down or paused. The future is done when the process runs again."""
-        self._pool = ThreadPoolExecutor(len(self._servers) + campaign.producers, "bring-back")
+        self._pool = ThreadPoolExecutor(len(self._servers) + campaign.producers + campaign.appenders, "bring-back")
         self._stopping = threading.Event()
+        self._ending = False
 
     def __enter__(self) -> "Conductor":
         try:
             for starting in [self._pool.submit(worker.start) for worker in self.workers.values()]:
                 starting.result()
             self.monitor.start()
+            self.tail.start()
         except BaseException:  # Ctrl-C too
             self.__exit__()
             raise
@@ -103,10 +135,12 @@ class Conductor:
         self._pool.shutdown()
         self._kill_all()  # those that a thread of the pool has started since
         self.monitor.stop()
+        self.tail.stop()
 
     def _kill_all(self) -> None:
-        for task in self._producers.values():
+        for task in (*self._producers.values(), *self._appenders.values()):
             task.kill()
+        self.copies.kill()
         if self._reader is not None:
             self._reader.kill()
         self.rebuilds.kill_all()
@@ -117,11 +151,15 @@ class Conductor:
         """Execute all actions, until all events are published and all processes run. Raises `LocalServerError`."""
         for name in self.campaign.producer_names:
             self._produce(name)
+        for name in self.campaign.appender_names:
+            self._append(name)
         self._start_reader()
         actions = self.campaign.actions()
         share, rng = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
         for number, action in enumerate(actions):
             self._wait(action.after_seconds, number * share, (number + _STEADY_FRACTION) * share)
+            if self._is_over():
+                break
             names = " and ".join(action.targets)
             self._until(f"{names} to run again", lambda targets=action.targets: not self._down.keys() & set(targets))  # type: ignore[misc]
             # A burst of events, so that the action interrupts work in progress.
@@ -129,11 +167,16 @@ class Conductor:
             time.sleep(rng.uniform(0.0, _BURST_SECONDS))
             self._do(action)
         self._pace.write(1.0)
+        self._while_time_is_left()
         self._until("the killed processes to run again", lambda: not self._down)
         self._until("the producers to end", self._producers_finished)
+        self._ending = True
+        self._until("the copy to end", lambda: not self.copies.running)
         self.rebuilds.let_finish()
         self._until("the rebuilds to finish", lambda: not self.rebuilds.running)
-        reader.stop_of(self._folder).touch()
+        appends.stop_of(self.folder).touch()
+        self._until("the appenders to end", lambda: all(task.code == 0 for task in self._appenders.values()))
+        reader.stop_of(self.folder).touch()
         self._until("the reader to end", lambda: self._reader is None or self._reader.code is not None)
 
     def _do(self, action: Action) -> None:
@@ -141,8 +184,19 @@ class Conductor:
             self._journal.note("rebuild", seconds=round(action.seconds, 2))
             self.rebuilds.start(action.seconds)
             return
+        if action.kind == "wipe":
+            self._wipe()
+            return
         for name in action.targets:
-            if action.kind in ("pause", "stop"):
+            if action.kind == "jump":
+                self._jump(name, action.seconds)
+            elif action.kind == "fill":
+                self._fill(name, action.seconds)
+            elif action.kind == "hand over":
+                self.counts.handovers += 1
+                self._servers[name].stop()
+                self._bring_back_later(name, action.seconds, self._servers[name].start)
+            elif action.kind in ("pause", "stop"):
                 self._servers[name].pause()
                 if action.kind == "pause":
                     self.counts.pauses += 1
@@ -153,19 +207,64 @@ class Conductor:
                 self._servers[name].kill()
                 self.counts.kills[name.partition("-")[0]] += 1
                 self._bring_back_later(name, action.seconds, self._servers[name].start)
+            elif name in self._appenders:
+                self._appenders[name].kill()
+                self.counts.kills["appender"] += 1
+                self._bring_back_later(name, action.seconds, lambda name=name: self._append(name))  # type: ignore[misc]
             elif self._producers[name].code is None:
                 self._producers[name].kill()
                 self.counts.kills["producer"] += 1
                 self._bring_back_later(name, action.seconds, lambda name=name: self._produce(name))  # type: ignore[misc]
         self.counts.both_down += len(self._down.keys() & self.workers.keys()) > 1
 
+    def _wipe(self) -> None:
+        self._journal.note("wiped", who=REDIS)
+        self.counts.wipes += 1
+        self.faults.begin()
+        with redis_client.Redis.from_url(self._redis.url) as client:
+            client.flushall()
+        self.faults.end()
+
+    def _jump(self, name: str, seconds: float) -> None:
+        if name in self._clocks:
+            self._journal.note("clock", who=name, seconds=round(seconds))
+            self.counts.jumps[name.partition("-")[0]] += 1
+            self.faults.begin()
+            self._clocks[name].jump(seconds)
+            self.faults.end()
+
+    def _fill(self, name: str, seconds: float) -> None:
+        server = self._servers[name]
+        pid = server.pid
+        fill_disk(pid)
+        self.counts.fills[name] += 1
+
+        def free() -> None:
+            free_disk(pid)
+            self._stopping.wait(_AFTER_FULL_SECONDS)
+            if not server.running:
+                server.start()
+
+        self._bring_back_later(name, seconds, free)
+
+    def _is_over(self) -> bool:
+        limit = self.campaign.seconds
+        return limit is not None and time.monotonic() - self._began > limit
+
+    def _while_time_is_left(self) -> None:
+        """Go on without actions until the time of the run is over."""
+        while self.campaign.seconds is not None and not self._is_over():
+            self.tick()
+
     def _bring_back_later(self, name: str, seconds: float, bring_back: Callable[[], object]) -> None:
         self._journal.note("down", who=name, seconds=round(seconds, 2))
+        self.faults.begin()
 
         def work() -> None:
             if not self._stopping.wait(seconds):
                 began = time.monotonic()
                 bring_back()
+                self.faults.end()
                 self._journal.note("up", who=name, after=round(time.monotonic() - began, 2))
 
         self._down[name] = self._pool.submit(work)
@@ -178,15 +277,23 @@ class Conductor:
         settings = {**self.settings, "RECALLOG_LEDGER": ledger, "RECALLOG_AFTER_WAIT_SECONDS": "3"}
         sizes = ("seed", "events", "spaces", "producers", "concurrency")
         options = [word for size in sizes for word in (f"--{size}", getattr(campaign, size))]
-        command = module("chaos.producer", name, self._folder, *options)
-        self._producers[name] = Task(command, self._folder, self._folder / f"{name}.log", settings)
+        command = module("chaos.producer", name, self.folder, *options)
+        self._producers[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
+
+    def _append(self, name: str) -> None:
+        options = ("--began", self._began, "--life", self._appender_lives[name])
+        self._appender_lives[name] += 1
+        settings = {**self.settings, "RECALLOG_AFTER_WAIT_SECONDS": "3"}
+        settings["RECALLOG_LEDGER"] += f"&timeout_seconds={CALL_TIMEOUT_SECONDS[0]}"
+        command = module("chaos.appends", name, self.folder, *options)
+        self._appenders[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
 
     def _start_reader(self) -> None:
         sizes = ("seed", "events", "spaces")
         options = [word for size in sizes for word in (f"--{size}", getattr(self.campaign, size))]
-        command = module("chaos.reader", self._folder, *options, "--life", self._readers)
+        command = module("chaos.reader", self.folder, *options, "--life", self._readers)
         self._readers += 1
-        self._reader = Task(command, self._folder, self._folder / "reader.log", self.settings)
+        self._reader = Task(command, self.folder, self.folder / "reader.log", self.settings)
 
     def _producers_finished(self) -> bool:
         return all(task.code == 0 for task in self._producers.values())
@@ -194,7 +301,7 @@ class Conductor:
     def _wait(self, seconds: float, share: float, then: float) -> None:
         """Wait for `seconds`, while the fraction of events to publish grows from `share` to `then`."""
         began = time.monotonic()
-        while (past := time.monotonic() - began) < seconds:
+        while (past := time.monotonic() - began) < seconds and not self._is_over():
             self._pace.write(share + (then - share) * past / seconds)
             self.tick()
 
@@ -213,6 +320,7 @@ class Conductor:
             self._down.pop(name).result()
         self._restart_ended()
         self.rebuilds.update()
+        self.copies.update(start=not self._ending)
         for tail in self._tails:
             for line in tail.lines():
                 self.counts.tally.add(line)
@@ -238,9 +346,33 @@ class Conductor:
         if self._reader is not None and self._reader.code not in (None, 0):
             self.counts.findings.append(f"the reader ended with {self._reader.code}: see {self._reader.log}")
             self._start_reader()
+        for name, task in list(self._appenders.items()):
+            if name not in self._down and task.code not in (None, 0):
+                self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")
+                self._bring_back_later(name, 1.0, lambda name=name: self._append(name))  # type: ignore[misc]
         for name, task in list(self._producers.items()):
             if name not in self._down and task.code not in (None, 0):
                 self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")
                 if len(self.counts.findings) > 20:
                     raise LocalServerError("producers end repeatedly")
                 self._bring_back_later(name, 1.0, lambda name=name: self._produce(name))  # type: ignore[misc]
+
+
+def _clocks_of(
+    campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, shim: Path | None
+) -> Mapping[str, Clock]:
+    """The clocks that can jump: those of workers, and of servers that run with one."""
+    if shim is None:
+        return {}
+    clocks = {}
+    for name in campaign.worker_names:
+        (folder / name).mkdir(exist_ok=True)
+        clocks[name] = Clock(folder / name, shim)
+    for name, server in ((REDIS, redis), (KAFKA, kafka)):
+        if isinstance(server, JumpingRedis | JumpingKafka) and server.clock is not None:
+            clocks[name] = server.clock
+    return clocks
+
+
+def _environment(clock: Clock | None) -> Mapping[str, str]:
+    return {} if clock is None else clock.environment

@@ -26,12 +26,14 @@ class Worker(LocalServer):
 
     name: ClassVar[str] = "worker"
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *options: str) -> None:
         super().__init__(folder)
         self._settings = settings
+        self._options = options
 
     def _command(self) -> list[str]:
         program = [sys.executable, "-m", "recallog_service", "worker", "--port", str(self.ports["server"])]
+        program += self._options
         return [*_with(self._settings), *program]
 
     @contextmanager

@@ -13,6 +13,8 @@ from rich.table import Table
 from chaos.campaign import Campaign
 from chaos.check import Facts
 from chaos.conductor import Counts
+from chaos.copies import Copies
+from chaos.latencies import Latencies
 from chaos.monitor import HealthSamples
 from chaos.rebuilds import Rebuilds
 
@@ -67,6 +69,8 @@ class Report:
     counts: Counts
     samples: HealthSamples
     rebuilds: Rebuilds
+    copies: Copies
+    latencies: Latencies | None
     rebalances: int
     facts: Facts | None
     digests: list[str]
@@ -87,6 +91,10 @@ class Report:
             "two workers down at once": self.counts.both_down,
             "workers paused for longer than their session (SIGSTOP)": self.counts.pauses,
             **{f"SIGSTOP of {kind}": count for kind, count in sorted(self.counts.stops.items())},
+            "FLUSHALL of Redis": self.counts.wipes,
+            **{f"full disk of {kind}": count for kind, count in sorted(self.counts.fills.items())},
+            **{f"clock jumps of {kind}": count for kind, count in sorted(self.counts.jumps.items())},
+            "workers ended (SIGTERM) and replaced": self.counts.handovers,
             "rebalances": self.rebalances,
             "health samples": self.samples.total,
             "health samples with problems": self.samples.unhealthy,
@@ -94,6 +102,13 @@ class Report:
             "rebuilds killed": self.rebuilds.killed,
             "rebuilds finished": self.rebuilds.finished,
             "rebuilds failed, a service was unreachable": self.rebuilds.failed,
+            "copies started": self.copies.started,
+            "copies killed": self.copies.killed,
+            "copies whose disk was full": self.copies.full,
+            "copies finished": self.copies.finished,
+            "copies failed, a service was unreachable or the disk full": self.copies.failed,
+            **{f"operations on lists: {what}": count for what, count in sorted(tally.operations.items())},
+            **(_of_triggers(self.latencies) if self.latencies is not None else {}),
             "events acknowledged": tally.acknowledged,
             "events sent twice on purpose": tally.again,
             "contradictions planted": tally.contradictions,
@@ -136,6 +151,17 @@ class Report:
             "folder": str(self.folder),
         }
         print(json.dumps(document, indent=2))
+
+
+def _of_triggers(latencies: Latencies) -> dict[str, float]:
+    return {
+        "promises": latencies.triggers,
+        "promises from 30 s after a fault on": latencies.calm,
+        "seconds: their answers, median": round(latencies.p50_seconds, 2),
+        "seconds: their answers, p99": round(latencies.p99_seconds, 2),
+        "seconds: their answers, longest": round(latencies.max_seconds, 2),
+        "seconds: the longest of all answers": round(latencies.answered_late, 1),
+    }
 
 
 def _named(facts: Facts) -> dict[str, int]:

@@ -16,7 +16,9 @@ from chaos import evidence
 from chaos.campaign import Campaign
 from chaos.check import Facts, check
 from chaos.conductor import TOPIC, Conductor
+from chaos.copies import copied_values
 from chaos.evidence import Dump, Evidence
+from chaos.latencies import P99_SECONDS_MAX
 from chaos.processes import Model, Task, recallog
 from chaos.producer import history_of
 from chaos.rebalances import rebalances
@@ -38,17 +40,30 @@ class Failed(Exception):
     """The run cannot go on; the text is its last finding."""
 
 
-def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show) -> Report:
-    """Execute the campaign on `kafka` and `redis`, both new and running, and check the result."""
+def run(
+    campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show, shim: Path | None = None
+) -> Report:
+    """Execute the campaign on `kafka` and `redis`, both new and running, and check the result.
+
+    Clocks jump if there is a `shim` (see `clocks`).
+    """
     model = Model(folder / "model")
     try:
         model.start()
-        return _run(campaign, folder, kafka, redis, model, show)
+        return _run(campaign, folder, kafka, redis, model, show, shim)
     finally:
         model.kill()
 
 
-def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, model: Model, show: Show) -> Report:
+def _run(
+    campaign: Campaign,
+    folder: Path,
+    kafka: LocalKafka,
+    redis: LocalRedis,
+    model: Model,
+    show: Show,
+    shim: Path | None,
+) -> Report:
     seconds: dict[str, float] = {}
     findings: list[str] = []
     facts: Facts | None = None
@@ -63,7 +78,7 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
         finally:
             seconds[phase] = time.monotonic() - began
 
-    with Conductor(campaign, folder, kafka, redis, model, show.update) as conductor:
+    with Conductor(campaign, folder, kafka, redis, model, show.update, shim) as conductor:
         try:
             with timed("chaos"):
                 conductor.run()
@@ -75,6 +90,8 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
                     {space: campaign.events_of(space) for space in campaign.space_names},
                 )
                 findings += wrong
+            with timed("the last copy"):
+                findings += _copy_differs(campaign, folder, conductor)
             with timed("recallog verify"):
                 digests.append(_verify(folder, conductor.settings, "verify", findings))
             if campaign.thorough:
@@ -91,10 +108,12 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
             conductor.counts,
             conductor.monitor.samples,
             conductor.rebuilds,
+            conductor.copies,
+            conductor.tail.latencies(conductor.faults),
             rebalances(kafka.bootstrap, _GROUPS),
             facts,
             digests,
-            conductor.counts.findings + findings,
+            conductor.counts.findings + findings + _late_or_doubled(conductor),
             seconds,
             folder,
         )
@@ -102,7 +121,11 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
 
 async def _caught_up(conductor: Conductor) -> None:
     """Wait until every trigger is answered, the views have processed all partitions, and every worker is healthy."""
-    settings = Settings(ledger=conductor.settings["RECALLOG_LEDGER"], views=conductor.settings["RECALLOG_VIEWS"])
+    settings = Settings(
+        ledger=conductor.settings["RECALLOG_LEDGER"],
+        views=conductor.settings["RECALLOG_VIEWS"],
+        projections=conductor.settings["RECALLOG_PROJECTIONS"],
+    )
     deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
     behind: object = "unknown"
     async with Memory.open(settings) as memory:
@@ -144,6 +167,47 @@ def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalR
         evidence.read_topic(kafka.bootstrap, TOPIC, campaign.partitions),
         asyncio.run(_dumps(redis.url, campaign.partitions)),
     )
+
+
+def _late_or_doubled(conductor: Conductor) -> list[str]:
+    """Findings about promises that were answered late, twice or not at all. Writes down all times for a second look."""
+    tail = conductor.tail
+    times = {"due": tail.due, "answered": tail.answered, "faults": [conductor.faults.begun, conductor.faults.ended]}
+    (conductor.folder / "promises.json").write_text(json.dumps(times))
+    findings = [f"{text!r} has {count} answers" for text, count in tail.answers.items() if count > 1][:_SHOWN_MAX]
+    if tail.unanswered:
+        findings.append(f"{tail.unanswered} promises have no answer")
+    found = tail.latencies(conductor.faults)
+    if found is not None and found.p99_seconds > P99_SECONDS_MAX:
+        findings.append(f"triggers in calm took {found.p99_seconds:.1f} s (p99), {P99_SECONDS_MAX:g} s are allowed")
+    return findings
+
+
+def _copy_differs(campaign: Campaign, folder: Path, conductor: Conductor) -> list[str]:
+    """Findings if a last, undisturbed run of the copy does not make it equal to the topic."""
+    report = json_of(
+        folder,
+        conductor.settings,
+        "copy-last",
+        "copy",
+        conductor.settings["RECALLOG_LEDGER"],
+        str(conductor.copies.home),
+        "--json",
+        codes=(0, 1),
+    )
+    copied = copied_values(conductor.copies.home)
+    topic = evidence.read_topic(conductor.kafka.bootstrap, TOPIC, campaign.partitions)
+    expected: dict[str, dict[str, bytes]] = {}
+    for record in (record for records in topic.values() for record in records):
+        fields = json.loads(record.value)
+        expected.setdefault(fields["space"], {}).setdefault(fields["id"], record.value)
+    return [
+        f"the copy of {space} has {len(copied.get(space, ()))} events and is not the topic's {len(values)}: {report}"[
+            :_FINDING_CHARS_MAX
+        ]
+        for space, values in expected.items()
+        if copied.get(space) != list(values.values())
+    ]
 
 
 async def _dumps(url: str, partitions: int) -> dict[int, Dump]:
