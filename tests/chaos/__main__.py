@@ -1,5 +1,6 @@
 """`make chaos`: the command of the chaos run; see the docstring of the package."""
 
+import json
 import shutil
 import signal
 import tempfile
@@ -15,6 +16,8 @@ from chaos.campaign import Campaign
 from chaos.clocks import Clock, JumpingKafka, JumpingRedis, compile_shim
 from chaos.report import Report, Show, console
 from chaos.run import new_seed, run
+
+RESULT = Path(__file__).parents[2] / "build" / "chaos.json"
 
 _EVENTS_OF_A_SPACE_MAX = 1_900
 """Logs keep the newest 2,000 entries: with fewer events, every view can be compared completely."""
@@ -36,7 +39,8 @@ def main(
 ) -> None:
     """Kill processes of a cluster at random, then check that nothing was lost, doubled, reordered or miscounted.
 
-    Starts its own Kafka and Redis on 127.0.0.1. The exit code is 0 without findings, else 1.
+    Starts its own Kafka and Redis on 127.0.0.1. The exit code is 0 without findings, else 1. Writes build/chaos.json
+    too, unless it prints JSON.
     """
     if events > spaces * _EVENTS_OF_A_SPACE_MAX:
         raise typer.BadParameter(f"at most {_EVENTS_OF_A_SPACE_MAX:,} events per space: increase --spaces")
@@ -58,7 +62,13 @@ def main(
     except KeyboardInterrupt:
         console.print(f"interrupted; logs: {folder}")
         raise typer.Exit(130) from None
-    (report.print_json if as_json else report.print)()
+    document = json.dumps(report.document(), indent=2)
+    if as_json:
+        print(document)
+    else:
+        RESULT.parent.mkdir(exist_ok=True)
+        RESULT.write_text(document)
+        report.print()
     if report.clean and not keep:
         shutil.rmtree(folder)
     raise typer.Exit(0 if report.clean else 1)

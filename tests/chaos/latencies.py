@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 
 import msgspec
@@ -26,15 +25,12 @@ class Faults:
 
     begun: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
-    open: int = 0
 
     def begin(self) -> None:
         self.begun.append(time.monotonic())
-        self.open += 1
 
     def end(self) -> None:
         self.ended.append(time.monotonic())
-        self.open -= 1
 
     def is_calm(self, at: float) -> bool:
         """Whether the moment is long enough after each fault that has begun before it, and before the next one."""
@@ -56,8 +52,8 @@ class Latencies:
     p50_seconds: float
     p99_seconds: float
     max_seconds: float
-    answered_late: float
-    """The longest time of any trigger of the run."""
+    longest_seconds: float
+    """Of all triggers of the run, in calm or not."""
 
 
 class TopicTail:
@@ -68,9 +64,6 @@ class TopicTail:
         """By the text of the promise: when it arrived."""
         self.answered: dict[str, float] = {}
         """By the text of the promise: when its first answer arrived."""
-        self.answers: Counter[str] = Counter()
-        """The distinct answers of each promise."""
-        self._ids: set[tuple[str, str]] = set()
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -108,19 +101,8 @@ class TopicTail:
     def _note(self, value: bytes, now: float) -> None:
         event = msgspec.json.decode(value)
         text = str(event.get("payload", {}).get("text", ""))
-        key = event["space"], event["id"]
-        if not event["space"].startswith(PREFIX) or not text.startswith(PROMISE) or key in self._ids:
-            return
-        self._ids.add(key)
-        if event["kind"] == _ANSWER:
-            self.answered.setdefault(text, now)
-            self.answers[text] += 1
-        else:
-            self.due.setdefault(text, now)
-
-    @property
-    def unanswered(self) -> int:
-        return len(self.due.keys() - self.answered.keys())
+        if event["space"].startswith(PREFIX) and text.startswith(PROMISE):
+            (self.answered if event["kind"] == _ANSWER else self.due).setdefault(text, now)
 
     def latencies(self, faults: Faults) -> Latencies | None:
         """The figures; None if no trigger counts."""
@@ -134,5 +116,5 @@ class TopicTail:
             p50_seconds=calm[len(calm) // 2],
             p99_seconds=calm[min(len(calm) - 1, len(calm) * 99 // 100)],
             max_seconds=calm[-1],
-            answered_late=max(taken.values()),
+            longest_seconds=max(taken.values()),
         )

@@ -77,14 +77,14 @@ class Rebuilds:
             self.killed += 1
         elif task.code == 0:
             self.finished += 1
-        elif task.code == _UNREACHABLE and error_of(task.log) in _EXPECTED:
+        elif task.code == _UNREACHABLE and _error_of(task.log) in _EXPECTED:
             self.failed += 1
             self.running.append(_Rebuild(rebuild.life_seconds, time.monotonic() + _AGAIN_SECONDS))
         else:
             self._findings.append(f"a rebuild ended with {task.code}: see {task.log}")
 
 
-def error_of(log: Path) -> str:
+def _error_of(log: Path) -> str:
     """The last error in the log; "" if there is none."""
     for line in reversed(log.read_text(errors="replace").splitlines()):
         try:

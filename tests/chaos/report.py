@@ -1,6 +1,5 @@
 """Figures and findings of a run: progress on a terminal, a table at the end, JSON for programs."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,9 +139,9 @@ class Report:
         else:
             out.print(f"seed {self.campaign.seed}; logs, histories and data: {self.folder}", markup=False)
 
-    def print_json(self) -> None:
-        """Print everything as JSON."""
-        document = {
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
             "seed": self.campaign.seed,
             "clean": self.clean,
             "findings": self.findings,
@@ -150,7 +149,6 @@ class Report:
             "digests": self.digests,
             "folder": str(self.folder),
         }
-        print(json.dumps(document, indent=2))
 
 
 def _of_triggers(latencies: Latencies) -> dict[str, float]:
@@ -160,7 +158,7 @@ def _of_triggers(latencies: Latencies) -> dict[str, float]:
         "seconds: their answers, median": round(latencies.p50_seconds, 2),
         "seconds: their answers, p99": round(latencies.p99_seconds, 2),
         "seconds: their answers, longest": round(latencies.max_seconds, 2),
-        "seconds: the longest of all answers": round(latencies.answered_late, 1),
+        "seconds: the longest of all answers": round(latencies.longest_seconds, 1),
     }
 
 

@@ -1,9 +1,7 @@
 """A run: the campaign, the wait for the views, the checker, and `recallog verify`."""
 
 import asyncio
-import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +14,13 @@ from chaos import evidence
 from chaos.campaign import Campaign
 from chaos.check import Facts, check
 from chaos.conductor import TOPIC, Conductor
-from chaos.copies import copied_values
 from chaos.evidence import Dump, Evidence
-from chaos.latencies import P99_SECONDS_MAX
-from chaos.processes import Model, Task, recallog
+from chaos.outcome import copy_findings, latency_findings, list_findings, open_memory
+from chaos.processes import Failed, Model, json_of
 from chaos.producer import history_of
 from chaos.rebalances import rebalances
 from chaos.report import Report, Show
-from recallog import Memory, Settings
+from recallog import Memory
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.models.beliefs.triggers import REFLECTION
@@ -31,13 +28,8 @@ from recallog_schemas.models.beliefs.triggers import REFLECTION
 CATCH_UP_SECONDS_MAX = 180.0
 _GROUPS = "recallog."
 """The prefix of the names of the workers' consumer groups."""
-COMMAND_SECONDS_MAX = 300.0
 _FINDING_CHARS_MAX = 400
 _SHOWN_MAX = 5
-
-
-class Failed(Exception):
-    """The run cannot go on; the text is its last finding."""
 
 
 def run(
@@ -84,14 +76,14 @@ def _run(
                 conductor.run()
             with timed("waiting for the views and for answers"):
                 asyncio.run(_caught_up(conductor))
-            with timed("checking the history"):
-                facts, wrong = check(
-                    _evidence(campaign, folder, kafka, redis),
-                    {space: campaign.events_of(space) for space in campaign.space_names},
-                )
+            with timed("checking topic and views"):
+                found = _evidence(campaign, folder, kafka, redis)
+                facts, wrong = check(found, {space: campaign.events_of(space) for space in campaign.space_names})
                 findings += wrong
-            with timed("the last copy"):
-                findings += _copy_differs(campaign, folder, conductor)
+            with timed("checking the copy"):
+                findings += copy_findings(conductor, found.topic)
+            with timed("checking lists and promises"):
+                findings += asyncio.run(list_findings(conductor, found.topic))
             with timed("recallog verify"):
                 digests.append(_verify(folder, conductor.settings, "verify", findings))
             if campaign.thorough:
@@ -113,7 +105,7 @@ def _run(
             rebalances(kafka.bootstrap, _GROUPS),
             facts,
             digests,
-            conductor.counts.findings + findings + _late_or_doubled(conductor),
+            conductor.counts.findings + findings + latency_findings(conductor),
             seconds,
             folder,
         )
@@ -121,14 +113,9 @@ def _run(
 
 async def _caught_up(conductor: Conductor) -> None:
     """Wait until every trigger is answered, the views have processed all partitions, and every worker is healthy."""
-    settings = Settings(
-        ledger=conductor.settings["RECALLOG_LEDGER"],
-        views=conductor.settings["RECALLOG_VIEWS"],
-        projections=conductor.settings["RECALLOG_PROJECTIONS"],
-    )
     deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
     behind: object = "unknown"
-    async with Memory.open(settings) as memory:
+    async with open_memory(conductor) as memory:
         while time.monotonic() < deadline:
             try:
                 status = await memory.admin.status()
@@ -169,47 +156,6 @@ def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalR
     )
 
 
-def _late_or_doubled(conductor: Conductor) -> list[str]:
-    """Findings about promises that were answered late, twice or not at all. Writes down all times for a second look."""
-    tail = conductor.tail
-    times = {"due": tail.due, "answered": tail.answered, "faults": [conductor.faults.begun, conductor.faults.ended]}
-    (conductor.folder / "promises.json").write_text(json.dumps(times))
-    findings = [f"{text!r} has {count} answers" for text, count in tail.answers.items() if count > 1][:_SHOWN_MAX]
-    if tail.unanswered:
-        findings.append(f"{tail.unanswered} promises have no answer")
-    found = tail.latencies(conductor.faults)
-    if found is not None and found.p99_seconds > P99_SECONDS_MAX:
-        findings.append(f"triggers in calm took {found.p99_seconds:.1f} s (p99), {P99_SECONDS_MAX:g} s are allowed")
-    return findings
-
-
-def _copy_differs(campaign: Campaign, folder: Path, conductor: Conductor) -> list[str]:
-    """Findings if a last, undisturbed run of the copy does not make it equal to the topic."""
-    report = json_of(
-        folder,
-        conductor.settings,
-        "copy-last",
-        "copy",
-        conductor.settings["RECALLOG_LEDGER"],
-        str(conductor.copies.home),
-        "--json",
-        codes=(0, 1),
-    )
-    copied = copied_values(conductor.copies.home)
-    topic = evidence.read_topic(conductor.kafka.bootstrap, TOPIC, campaign.partitions)
-    expected: dict[str, dict[str, bytes]] = {}
-    for record in (record for records in topic.values() for record in records):
-        fields = json.loads(record.value)
-        expected.setdefault(fields["space"], {}).setdefault(fields["id"], record.value)
-    return [
-        f"the copy of {space} has {len(copied.get(space, ()))} events and is not the topic's {len(values)}: {report}"[
-            :_FINDING_CHARS_MAX
-        ]
-        for space, values in expected.items()
-        if copied.get(space) != list(values.values())
-    ]
-
-
 async def _dumps(url: str, partitions: int) -> dict[int, Dump]:
     store = RedisStore(url)
     try:
@@ -236,27 +182,6 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
         if table["difference"] is not None
     ]
     return str(report["digest"])
-
-
-def json_of(
-    folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
-) -> Any:
-    """The JSON document that a `recallog` command prints."""
-    patient = {**settings, "RECALLOG_DEADLINE_SECONDS": "30"}  # nothing is stopped any more, but the machine is busy
-    task = Task(recallog(*arguments), folder, folder / f"{name}.log", patient)
-    try:
-        code = task.wait(COMMAND_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"recallog {arguments[0]} has not ended after {COMMAND_SECONDS_MAX:g} s") from None
-    finally:
-        task.kill()
-    output = task.log.read_text(errors="replace")
-    if code not in codes:
-        raise Failed(f"recallog {arguments[0]} ended with {code}: {output[-1000:]}")
-    try:
-        return json.loads(output.splitlines()[-1])  # lines of progress are before it where the command took long
-    except (ValueError, IndexError):
-        raise Failed(f"recallog {arguments[0]} printed no JSON: {output[-1000:]}") from None
 
 
 def new_seed() -> int:

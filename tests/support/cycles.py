@@ -8,6 +8,12 @@ from typing import Literal, NamedTuple
 Kind = Literal["ww", "wr", "rw", "call", "session", "time"]
 
 _DATA: frozenset[Kind] = frozenset({"ww", "call"})
+_FOUND: frozenset[Kind] = frozenset({"wr"})
+_NOT_FOUND: frozenset[Kind] = frozenset({"rw"})
+_SESSION: frozenset[Kind] = frozenset({"session"})
+_TIME: frozenset[Kind] = frozenset({"time"})
+_ORDERS = (("", frozenset[Kind]()), ("-session", _SESSION), ("-time", _SESSION | _TIME))
+"""What else a cycle may need, with the end of its name."""
 _STARTS_MAX = 500
 """Edges from which a search begins."""
 
@@ -34,12 +40,12 @@ class _Level(NamedTuple):
 
 def _levels() -> Iterator[_Level]:
     """From the gravest kind to the mildest."""
-    for suffix, more in (("", frozenset[Kind]()), ("-session", {"session"}), ("-time", {"session", "time"})):
+    for suffix, more in _ORDERS:
         kinds = _DATA | more
         yield _Level(f"G0{suffix}", kinds)
-        yield _Level(f"G1c{suffix}", kinds | {"wr"})
-        yield _Level(f"G-single{suffix}", kinds | {"wr"}, has_one_rw=True)
-        yield _Level(f"G2{suffix}", kinds | {"wr", "rw"})
+        yield _Level(f"G1c{suffix}", kinds | _FOUND)
+        yield _Level(f"G-single{suffix}", kinds | _FOUND, has_one_rw=True)
+        yield _Level(f"G2{suffix}", kinds | _FOUND | _NOT_FOUND)
 
 
 def find_gravest_cycle(edges: Iterable[Edge]) -> tuple[str, Sequence[Edge]] | None:
@@ -52,7 +58,7 @@ def find_gravest_cycle(edges: Iterable[Edge]) -> tuple[str, Sequence[Edge]] | No
     if not _knots(_leaving(all_edges)):
         return None
     for level in _levels():
-        allowed = level.kinds | {"rw"} if level.has_one_rw else level.kinds
+        allowed = level.kinds | _NOT_FOUND if level.has_one_rw else level.kinds
         leaving = _leaving(edge for edge in all_edges if edge.kind in allowed)
         found = [cycle for knot in _knots(leaving) if (cycle := _short_cycle(leaving, knot, level))]
         if found:
@@ -160,7 +166,7 @@ def _knots(leaving: _Leaving) -> list[frozenset[str]]:
 
 
 def _pop_until(stack: list[str], node: str) -> frozenset[str]:
-    component = []
+    component: list[str] = []
     while not component or component[-1] != node:
         component.append(stack.pop())
     return frozenset(component)

@@ -177,7 +177,7 @@ class History:
 
     def _edges_of_time(self) -> Iterator[Edge]:
         """From all that has ended before a call or a read of the ledger began, except what follows from other edges."""
-        operations = [*self.appends, *self.reads]
+        operations: list[Append | Read] = [*self.appends, *self.reads]
         ending = sorted((each for each in operations if each.ended < NEVER), key=lambda each: each.ended)
         recent: list[Append | Read] = []
         ended = 0
