@@ -88,7 +88,7 @@ class Campaign:
             jumps=1,
             handovers=1,
             kills=6,
-            events=10_000,
+            events=6_000,
             spaces=40,
             concurrency=2,
             gap_seconds=2.0,

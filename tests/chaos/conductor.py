@@ -4,9 +4,10 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import redis as redis_client
 from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 
 from chaos import appends, history, reader
-from chaos.campaign import KAFKA, MODEL, REDIS, Action, Campaign
+from chaos.campaign import KAFKA, MODEL, REDIS, Action, ActionKind, Campaign
 from chaos.clocks import Clock, JumpingKafka, JumpingRedis
 from chaos.copies import Copies
 from chaos.full_disk import fill_disk, free_disk
@@ -33,6 +34,8 @@ _STEADY_FRACTION = 0.4
 _BURST_SECONDS = 0.6
 _AFTER_FULL_SECONDS = 3.0
 """A server whose disk was full may end this much later."""
+_FINDINGS_MAX = 20
+"""After so many the run ends."""
 OWN = {"RECALLOG_PROJECTIONS": "support.own_promises:Promises"}
 """The projection of a user that all programs know."""
 _REACTORS = ("--reactors", "support.own_promises:Keeping")
@@ -44,25 +47,16 @@ CALL_TIMEOUT_SECONDS = (2, 30, 5)
 class Counts:
     """The actions so far, and their outcomes."""
 
-    kills: Counter[str] = field(default_factory=Counter)
-    """By kind: worker, redis, kafka, producer, model."""
+    done: Counter[tuple[ActionKind, str]] = field(default_factory=Counter)
+    """By kind of action and kind of target: worker, redis, kafka, producer, appender, model."""
     both_down: int = 0
-    pauses: int = 0
-    stops: Counter[str] = field(default_factory=Counter)
-    """By kind: worker, redis, kafka."""
-    wipes: int = 0
-    fills: Counter[str] = field(default_factory=Counter)
-    """By kind: redis, kafka."""
-    jumps: Counter[str] = field(default_factory=Counter)
-    """By kind: worker, redis, kafka."""
-    handovers: int = 0
     tally: history.Tally = field(default_factory=history.Tally)
     findings: list[str] = field(default_factory=list)
 
     @property
     def service_kills(self) -> int:
         """Kills of workers, Redis and the broker."""
-        return sum(count for kind, count in self.kills.items() if kind not in ("producer", "appender", MODEL))
+        return sum(self.done["kill", kind] for kind in ("worker", REDIS, KAFKA))
 
 
 class Conductor:
@@ -110,8 +104,12 @@ class Conductor:
         self._appender_lives: Counter[str] = Counter()
         self._reader: Task | None = None
         self._readers = 0
-        self._producers: dict[str, Task] = {}
-        self._appenders: dict[str, Task] = {}
+        self._starts: Mapping[str, Callable[[str], None]] = {
+            **dict.fromkeys(campaign.producer_names, self._produce),
+            **dict.fromkeys(campaign.appender_names, self._append),
+        }
+        """By the name of a producer or an appender: what starts it, again too."""
+        self._tasks: dict[str, Task] = {}
         self._down: dict[str, Future[None]] = {}
         """The processes that are down or paused. The future is done when the process runs again."""
         self._pool = ThreadPoolExecutor(len(self._servers) + campaign.producers + campaign.appenders, "bring-back")
@@ -138,7 +136,7 @@ class Conductor:
         self.tail.stop()
 
     def _kill_all(self) -> None:
-        for task in (*self._producers.values(), *self._appenders.values()):
+        for task in self._tasks.values():
             task.kill()
         self.copies.kill()
         if self._reader is not None:
@@ -149,10 +147,8 @@ class Conductor:
 
     def run(self) -> None:
         """Execute all actions, until all events are published and all processes run. Raises `LocalServerError`."""
-        for name in self.campaign.producer_names:
-            self._produce(name)
-        for name in self.campaign.appender_names:
-            self._append(name)
+        for name, start in self._starts.items():
+            start(name)
         self._start_reader()
         actions = self.campaign.actions()
         share, rng = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
@@ -169,13 +165,13 @@ class Conductor:
         self._pace.write(1.0)
         self._while_time_is_left()
         self._until("the killed processes to run again", lambda: not self._down)
-        self._until("the producers to end", self._producers_finished)
+        self._until("the producers to end", lambda: self._have_ended(self.campaign.producer_names))
         self._ending = True
         self._until("the copy to end", lambda: not self.copies.running)
         self.rebuilds.let_finish()
         self._until("the rebuilds to finish", lambda: not self.rebuilds.running)
         appends.stop_of(self.folder).touch()
-        self._until("the appenders to end", lambda: all(task.code == 0 for task in self._appenders.values()))
+        self._until("the appenders to end", lambda: self._have_ended(self.campaign.appender_names))
         reader.stop_of(self.folder).touch()
         self._until("the reader to end", lambda: self._reader is None or self._reader.code is not None)
 
@@ -183,61 +179,46 @@ class Conductor:
         if action.kind == "rebuild":
             self._journal.note("rebuild", seconds=round(action.seconds, 2))
             self.rebuilds.start(action.seconds)
-            return
-        if action.kind == "wipe":
-            self._wipe()
-            return
         for name in action.targets:
-            if action.kind == "jump":
-                self._jump(name, action.seconds)
-            elif action.kind == "fill":
-                self._fill(name, action.seconds)
-            elif action.kind == "hand over":
-                self.counts.handovers += 1
-                self._servers[name].stop()
-                self._bring_back_later(name, action.seconds, self._servers[name].start)
-            elif action.kind in ("pause", "stop"):
-                self._servers[name].pause()
-                if action.kind == "pause":
-                    self.counts.pauses += 1
-                else:
-                    self.counts.stops[name.partition("-")[0]] += 1
-                self._bring_back_later(name, action.seconds, self._servers[name].resume)
-            elif name in self._servers:
-                self._servers[name].kill()
-                self.counts.kills[name.partition("-")[0]] += 1
-                self._bring_back_later(name, action.seconds, self._servers[name].start)
-            elif name in self._appenders:
-                self._appenders[name].kill()
-                self.counts.kills["appender"] += 1
-                self._bring_back_later(name, action.seconds, lambda name=name: self._append(name))  # type: ignore[misc]
-            elif self._producers[name].code is None:
-                self._producers[name].kill()
-                self.counts.kills["producer"] += 1
-                self._bring_back_later(name, action.seconds, lambda name=name: self._produce(name))  # type: ignore[misc]
+            if not self._can_do(action, name):
+                continue
+            self.counts.done[action.kind, name.partition("-")[0]] += 1
+            self._journal.note(action.kind, who=name, seconds=round(action.seconds, 2))
+            self.faults.begin()
+            bring_back = self._disturb(action, name)
+            self._bring_back_later(name, action.seconds, bring_back)
         self.counts.both_down += len(self._down.keys() & self.workers.keys()) > 1
 
-    def _wipe(self) -> None:
-        self._journal.note("wiped", who=REDIS)
-        self.counts.wipes += 1
-        self.faults.begin()
-        with redis_client.Redis.from_url(self._redis.url) as client:
-            client.flushall()
-        self.faults.end()
+    def _can_do(self, action: Action, name: str) -> bool:
+        """Whether a target still runs, or has a clock of its own."""
+        if action.kind == "jump":
+            return name in self._clocks
+        return name not in self._tasks or self._tasks[name].code is None
 
-    def _jump(self, name: str, seconds: float) -> None:
-        if name in self._clocks:
-            self._journal.note("clock", who=name, seconds=round(seconds))
-            self.counts.jumps[name.partition("-")[0]] += 1
-            self.faults.begin()
-            self._clocks[name].jump(seconds)
-            self.faults.end()
-
-    def _fill(self, name: str, seconds: float) -> None:
+    def _disturb(self, action: Action, name: str) -> Callable[[], object] | None:
+        """Do an action to one process. Returns what ends it; None if it is over at once."""
+        if action.kind == "wipe":
+            with redis_client.Redis.from_url(self._redis.url) as client:
+                client.flushall()
+            return None
+        if action.kind == "jump":
+            self._clocks[name].jump(action.seconds)
+            return None
+        if name in self._starts:
+            self._tasks[name].kill()
+            return partial(self._starts[name], name)
         server = self._servers[name]
+        if action.kind == "fill":
+            return self._fill(server)
+        if action.kind in ("pause", "stop"):
+            server.pause()
+            return server.resume
+        (server.stop if action.kind == "hand over" else server.kill)()
+        return server.start
+
+    def _fill(self, server: LocalServer) -> Callable[[], object]:
         pid = server.pid
         fill_disk(pid)
-        self.counts.fills[name] += 1
 
         def free() -> None:
             free_disk(pid)
@@ -245,7 +226,7 @@ class Conductor:
             if not server.running:
                 server.start()
 
-        self._bring_back_later(name, seconds, free)
+        return free
 
     def _is_over(self) -> bool:
         limit = self.campaign.seconds
@@ -256,9 +237,11 @@ class Conductor:
         while self.campaign.seconds is not None and not self._is_over():
             self.tick()
 
-    def _bring_back_later(self, name: str, seconds: float, bring_back: Callable[[], object]) -> None:
-        self._journal.note("down", who=name, seconds=round(seconds, 2))
-        self.faults.begin()
+    def _bring_back_later(self, name: str, seconds: float, bring_back: Callable[[], object] | None) -> None:
+        """End a fault that has begun, now or after some seconds."""
+        if bring_back is None:
+            self.faults.end()
+            return
 
         def work() -> None:
             if not self._stopping.wait(seconds):
@@ -278,7 +261,7 @@ class Conductor:
         sizes = ("seed", "events", "spaces", "producers", "concurrency")
         options = [word for size in sizes for word in (f"--{size}", getattr(campaign, size))]
         command = module("chaos.producer", name, self.folder, *options)
-        self._producers[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
+        self._tasks[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
 
     def _append(self, name: str) -> None:
         options = ("--began", self._began, "--life", self._appender_lives[name])
@@ -286,7 +269,7 @@ class Conductor:
         settings = {**self.settings, "RECALLOG_AFTER_WAIT_SECONDS": "3"}
         settings["RECALLOG_LEDGER"] += f"&timeout_seconds={CALL_TIMEOUT_SECONDS[0]}"
         command = module("chaos.appends", name, self.folder, *options)
-        self._appenders[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
+        self._tasks[name] = Task(command, self.folder, self.folder / f"{name}.log", settings)
 
     def _start_reader(self) -> None:
         sizes = ("seed", "events", "spaces")
@@ -295,8 +278,8 @@ class Conductor:
         self._readers += 1
         self._reader = Task(command, self.folder, self.folder / "reader.log", self.settings)
 
-    def _producers_finished(self) -> bool:
-        return all(task.code == 0 for task in self._producers.values())
+    def _have_ended(self, names: Sequence[str]) -> bool:
+        return all(self._tasks[name].code == 0 for name in names)
 
     def _wait(self, seconds: float, share: float, then: float) -> None:
         """Wait for `seconds`, while the fraction of events to publish grows from `share` to `then`."""
@@ -342,20 +325,18 @@ class Conductor:
         for name, server in self._servers.items():
             if name not in self._down and not server.running:
                 self.counts.findings.append(f"{name} ended unexpectedly: see {server.log}")
+                self.faults.begin()
                 self._bring_back_later(name, 0.0, server.start)
         if self._reader is not None and self._reader.code not in (None, 0):
             self.counts.findings.append(f"the reader ended with {self._reader.code}: see {self._reader.log}")
             self._start_reader()
-        for name, task in list(self._appenders.items()):
+        for name, task in list(self._tasks.items()):
             if name not in self._down and task.code not in (None, 0):
                 self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")
-                self._bring_back_later(name, 1.0, lambda name=name: self._append(name))  # type: ignore[misc]
-        for name, task in list(self._producers.items()):
-            if name not in self._down and task.code not in (None, 0):
-                self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")
-                if len(self.counts.findings) > 20:
-                    raise LocalServerError("producers end repeatedly")
-                self._bring_back_later(name, 1.0, lambda name=name: self._produce(name))  # type: ignore[misc]
+                if len(self.counts.findings) > _FINDINGS_MAX:
+                    raise LocalServerError("producers or appenders end repeatedly")
+                self.faults.begin()
+                self._bring_back_later(name, 1.0, partial(self._starts[name], name))
 
 
 def _clocks_of(

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from chaos.campaign import Campaign
+from chaos.campaign import ActionKind, Campaign
 from chaos.check import Facts
 from chaos.conductor import Counts
 from chaos.copies import Copies
@@ -18,6 +18,16 @@ from chaos.monitor import HealthSamples
 from chaos.rebuilds import Rebuilds
 
 _LINE_SECONDS = 10.0
+
+_NAMES: dict[ActionKind, str] = {
+    "kill": "kill -9 of {}",
+    "pause": "SIGSTOP of {} for longer than its session",
+    "stop": "SIGSTOP of {}",
+    "hand over": "SIGTERM of {}",
+    "wipe": "FLUSHALL of {}",
+    "fill": "full disk of {}",
+    "jump": "clock jumps of {}",
+}
 
 console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -86,14 +96,8 @@ class Report:
         """All figures by name."""
         tally = self.counts.tally
         return {
-            **{f"kill -9 of {kind}": count for kind, count in sorted(self.counts.kills.items())},
+            **{_NAMES[kind].format(target): count for (kind, target), count in sorted(self.counts.done.items())},
             "two workers down at once": self.counts.both_down,
-            "workers paused for longer than their session (SIGSTOP)": self.counts.pauses,
-            **{f"SIGSTOP of {kind}": count for kind, count in sorted(self.counts.stops.items())},
-            "FLUSHALL of Redis": self.counts.wipes,
-            **{f"full disk of {kind}": count for kind, count in sorted(self.counts.fills.items())},
-            **{f"clock jumps of {kind}": count for kind, count in sorted(self.counts.jumps.items())},
-            "workers ended (SIGTERM) and replaced": self.counts.handovers,
             "rebalances": self.rebalances,
             "health samples": self.samples.total,
             "health samples with problems": self.samples.unhealthy,
