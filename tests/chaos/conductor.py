@@ -87,7 +87,7 @@ class Conductor:
         }
         self.faults = Faults()
         self.tail = TopicTail(kafka.bootstrap, TOPIC, campaign.partitions)
-        self.copies = Copies(folder, self.settings, random.Random(f"{campaign.seed} copies"))
+        self.copies = Copies(folder, self.settings, self.counts.findings, random.Random(f"{campaign.seed} copies"))
         self._redis = redis
         self.kafka = kafka
         self.rebuilds = Rebuilds(folder, self.settings, self.counts.findings)

@@ -8,11 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 from chaos.full_disk import fill_disk, free_disk
-from chaos.processes import Task, recallog
+from chaos.processes import Task, error_of, recallog
 
 PAUSE_SECONDS = 20.0
 _LIFE_SECONDS = (1.0, 8.0)
 _FULL_SECONDS = 3.0
+_EXPECTED = ("StorageUnavailable",)
+"""Errors with which a copy may end while Redis and the broker are killed, and on a full disk."""
 _VALUES = (
     "SELECT spaces.name, events.value FROM events JOIN spaces ON spaces.number = events.space ORDER BY events.offset"
 )
@@ -21,10 +23,11 @@ _VALUES = (
 class Copies:
     """`recallog copy` as processes: each run continues where the one before has ended."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], rng: random.Random) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], findings: list[str], rng: random.Random) -> None:
         self.home = folder / "copy"
         self._folder = folder
         self._settings = settings
+        self._findings = findings
         self._rng = rng
         self._task: Task | None = None
         self._next = time.monotonic() + PAUSE_SECONDS
@@ -80,6 +83,8 @@ class Copies:
             self.finished += 1
         else:
             self.failed += 1
+            if error_of(task.log) not in _EXPECTED:
+                self._findings.append(f"a copy ended with {task.code}: see {task.log}")
         self._task, self._next = None, now + PAUSE_SECONDS
 
     def kill(self) -> None:
@@ -88,7 +93,7 @@ class Copies:
 
 
 def _has_report(log: Path) -> bool:
-    """Whether a copy has come to its end. Its exit code is 1 because contradictions are left out."""
+    """Whether a copy has reached the end of the topic. Its exit code is 1 because contradictions are left out."""
     return '"records":' in log.read_text(errors="replace")
 
 

@@ -1,12 +1,12 @@
-"""A disk that is full for one process: a limit on the size of its files, below all of them.
+"""A disk that is full for one process: a limit on the size of its files.
 
-Each write that would make a file larger fails with EFBIG, an error of the disk as ENOSPC is. Nothing needs rights that
-a user does not have, and other processes write on.
+Each write that would make a file larger fails with EFBIG, an error of the disk as ENOSPC is. Small files are still
+written, such as the logs of commands. Nothing needs rights that a user does not have, and other processes write on.
 """
 
 import resource
 
-_FULL_BYTES = 1
+_FULL_BYTES = 64 * 1024
 
 
 def fill_disk(pid: int) -> None:

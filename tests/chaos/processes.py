@@ -117,6 +117,18 @@ class Task:
         return self._process.wait(seconds)
 
 
+def error_of(log: Path) -> str:
+    """The last error in the log; "" if there is none."""
+    for line in reversed(log.read_text(errors="replace").splitlines()):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict) and "error" in document:
+            return str(document["error"])
+    return ""
+
+
 class Failed(Exception):
     """The run cannot go on; the text is its last finding."""
 

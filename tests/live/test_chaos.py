@@ -33,4 +33,4 @@ def test_repeated_kills_lose_duplicate_reorder_and_miscount_nothing(
     assert report.counts.tally.operations["ok"] > 0
     assert report.copies.started > 0
     assert report.facts is not None
-    assert report.facts.spaces == campaign.spaces
+    assert report.facts.spaces > campaign.spaces

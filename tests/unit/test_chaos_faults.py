@@ -22,7 +22,7 @@ import sys
 for line in sys.stdin:
     try:
         with open("file", "a") as file:
-            file.write(line)
+            file.write(line * 20_000)
         print("written", flush=True)
     except OSError as error:
         print(error.strerror, flush=True)
@@ -67,7 +67,7 @@ def test_a_disk_is_full_for_one_process_until_it_is_freed(tmp_path: Path) -> Non
         free_disk(writer.pid)
         answers.append(writer.ask())
     assert answers == ["written", "File too large", "written"]
-    assert (tmp_path / "file").read_text() == "line\nline\n"
+    assert (tmp_path / "file").read_text() == "line\n" * 40_000
 
 
 def test_freeing_the_disk_of_a_process_that_has_ended_is_no_error(tmp_path: Path) -> None:
