@@ -10,7 +10,7 @@ from pathlib import Path
 from chaos.full_disk import fill_disk, free_disk
 from chaos.processes import Task, error_of, recallog
 
-PAUSE_SECONDS = 20.0
+PAUSE_SECONDS = 40.0
 _LIFE_SECONDS = (1.0, 8.0)
 _FULL_SECONDS = 3.0
 _EXPECTED = ("StorageUnavailable",)

@@ -63,7 +63,7 @@ async def list_findings(conductor: Conductor, topic: Topic) -> list[str]:
         end = {"the views": await read_lists(memory, lists)}
         answers = await _count_answers(memory, lists)
     if conductor.campaign.thorough:
-        async with Memory.open(conductor.copies.home) as copy:
+        async with Memory.open(Settings(home=conductor.copies.home, index="off")) as copy:
             end["the copy"] = await read_lists(copy, lists)
             if await _count_answers(copy, lists) != answers:
                 return ["the copy does not show the same answers to promises as the views"]
