@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from support.waiting import until
 
 COUNT = 2 * limits.INDEX_BATCH_RECORDS + 88
 BELLS = (3, COUNT - 1)
+FIRST_DAY = datetime(2024, 3, 1, tzinfo=UTC)
 EVENTS = [
     event(
+        at=FIRST_DAY + timedelta(hours=number),
         session="dusk",
         payload={"text": f"The {'bishop blessed' if number in BELLS else 'miller ground'} sack {number}."},
     )
@@ -149,6 +152,8 @@ def test_a_question_meanwhile_is_answered_by_meaning_for_what_is_there_and_by_wo
             assert answer.degraded is not None
             assert "of older memories only words were compared" in answer.degraded
             assert "positions behind" in str((await memory.salient(*A, query="sack 3")).relevance_by)
+            of_first_day = await memory.recall(*A, "What happened on 1 March 2024?", top_k=5)
+            assert [each.event.at.date() for each in of_first_day.hits] == [FIRST_DAY.date()] * 5
             toy.released.set()
             await memory.catch_up_index()
             answer = await memory.recall(*A, "What has the bishop blessed?")

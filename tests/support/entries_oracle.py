@@ -241,6 +241,8 @@ class ExpectedEntries:
             is_fact = content["type"] == "fact"
             for other in like:
                 if other.id == nearest["id"] and other.content["version"] == nearest["version"]:
+                    if trust_of(content) < trust_of(other.content):
+                        continue
                     similarity = round(nearest["similarity"], 6)
                     if similarity > (0.92 if is_fact else 0.85):
                         entry.status, entry.of, entry.similarity = "duplicate", other.id, similarity
@@ -348,12 +350,12 @@ class ExpectedEntries:
         return None
 
     def is_twin(self, event: Fields, other: ExpectedEntry, content: Fields) -> bool:
-        if is_of_rule_3(event) and self.is_superseded(other):
+        if trust_of(other.content) < trust_of(content) or (is_of_rule_3(event) and self.is_superseded(other)):
             return False
         return are_equal(event, content["type"], other.content["text"], content["text"])
 
     def is_superseded(self, entry: ExpectedEntry) -> bool:
-        """Whether a later text of rule 3 says another price."""
+        """Whether a later text of rule 3, which is trusted as much, says another price."""
         content, value = entry.content, value_of(entry.content["text"])
         said = (content["said_at"], entry.offset)
         return (
@@ -364,6 +366,7 @@ class ExpectedEntries:
                 and other.content["said_by_rule_3"]
                 and (other.content["said_at"], other.offset) > said
                 and value_of(other.content["text"]) not in (None, value)
+                and trust_of(other.content) >= trust_of(content)
                 for other in self.live(entry.space)
             )
         )
@@ -459,6 +462,11 @@ def class_in(content: Fields) -> str | None:
     stated = [content["metadata"].get("trust"), "tool" if content["type"] == "tool_usage" else None]
     classes = [each for each in stated if each in ("tool", "import")]
     return least_of(classes) if classes else None
+
+
+def trust_of(content: Fields) -> int:
+    """How trusted an entry is: a greater number is more trusted."""
+    return {None: 2, "tool": 1, "import": 0}[class_in(content)]
 
 
 def lower_class(content: Fields, known: str) -> None:

@@ -18,6 +18,8 @@ NAMED = {
     "「红楼梦」 belongs to Acme.": ["红楼梦", "acme"],
 }
 """By the beginning of a text."""
+NAMED_BY_CALLS = {"Bash: ": ["bash"], "Grep: ": ["grep"], "Read: ": [], "read: ": []}
+"""By the beginning of the text of a call of a tool, which an update may make another type of entry."""
 
 
 @dataclass
@@ -46,6 +48,9 @@ def names_of(entry: ExpectedEntry) -> list[str]:
     stated = entry.content["entity"]
     found = [] if stated is None else [stated.lower()]
     text = entry.content["text"].removeprefix("LESSON: ")  # of one that a session's end has retained
+    for beginning, names in NAMED_BY_CALLS.items():
+        if text.startswith(beginning):
+            found, text = [*found, *names], text.removeprefix(beginning)
     for beginning, names in NAMED.items():
         if text.startswith(beginning):
             found += names

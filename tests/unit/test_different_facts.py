@@ -265,6 +265,36 @@ def test_an_event_of_an_earlier_rule_supersedes_nothing() -> None:
     run(work())
 
 
+@pytest.mark.parametrize("least", ["tool", "import"])
+def test_a_less_trusted_fact_contradicts_an_own_one_and_does_not_supersede_it(least: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trust = {"trust": least}
+            await memory.long_term.retain(*A, "Ann lives in Rome.", entry_id="own")
+            answer = await memory.long_term.retain(*A, "Ann lives in Oslo.", entry_id="read", metadata=trust)
+            assert answer.supersedes == ()
+            shown = {each.id: each for each in (await memory.long_term.list(*A)).entries}
+            assert [shown["own"].superseded_by, shown["own"].contradicts] == [None, ("read",)]
+            answer = await memory.long_term.retain(*A, "Ann lives in Kyiv.", entry_id="moved")
+            assert {*answer.supersedes} == {"own", "read"}
+
+    run(work())
+
+
+def test_an_own_fact_that_equals_a_less_trusted_one_is_kept_and_not_the_other_way_round() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trust = {"trust": "import"}
+            await memory.long_term.retain(*A, "Ann lives in Rome.", entry_id="read", metadata=trust)
+            own = await memory.long_term.retain(*A, "Ann lives in Rome.", entry_id="own")
+            again = await memory.long_term.retain(*A, "Ann lives in Rome.", entry_id="read-again", metadata=trust)
+            assert (own.outcome, again.outcome) == ("stored", "skipped")
+            hits = (await memory.recall(*A, "Where does Ann live?", filter={"trust": {"$gte": "agent"}})).hits
+            assert [hit.event.id for hit in hits] == ["own"]
+
+    run(work())
+
+
 def test_facts_of_two_agents_that_disagree_are_told_as_contradicting() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

@@ -258,15 +258,15 @@ async def _by_vector(
     searched: Sequence[str],
     scope: TimeScope | None,
 ) -> list[Hit]:
-    """The memories with the highest cosine. A query without vector and terms finds any memories of its `scope`."""
+    """The memories with the highest cosine. A query without terms finds any memories of its `scope` that no vector can
+    find: all if the query has no vector, or those whose vectors are not computed yet."""
     wanted, limit = _scopes(query, scope), _best_of_each(query)
+    found: list[list[Hit]] = []
     if asked:
-        found = await by_meaning(index, asked, [*query.make_filters(), *wanted], limit, _ORDINAL)
-    elif not searched:
+        found += await by_meaning(index, asked, [*query.make_filters(), *wanted], limit, _ORDINAL)
+    if not searched and (not asked or index.unread):
         searches = [Search(within, limit, payload=_ORDINAL) for within in wanted]
-        found = await index.engine.search(index.collection, searches)
-    else:
-        return []
+        found += await index.engine.search(index.collection, searches)
     return list(chain.from_iterable(found))
 
 

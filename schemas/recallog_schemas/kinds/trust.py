@@ -23,8 +23,8 @@ TRUST = "trust"
 """The field with which an event lowers its class."""
 
 _RANKS = {name: -rank for rank, name in enumerate(CLASSES)}
-_CALL = "tool_usage"
-"""The type of entries that are calls of tools."""
+CALL = "tool_usage"
+"""The type of entries that are calls of tools: an entry of it states the class `tool`."""
 _OUTSIDE = frozenset({"oracle.spoke"})
 """Kinds whose words are from outside the agents, besides those with the role `action`."""
 
@@ -50,7 +50,7 @@ def read_stated(payload: Mapping[str, Any]) -> SourceClass:
     stated = (
         payload.get(TRUST),
         metadata.get(TRUST) if isinstance(metadata, Mapping) else None,
-        "tool" if payload.get("type") == _CALL else None,
+        "tool" if payload.get("type") == CALL else None,
     )
     return find_least(CLASSES[-rank] for rank in map(rank_of, stated) if rank is not None)
 

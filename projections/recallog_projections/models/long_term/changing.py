@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, retaining, tables, texts
+from recallog_projections.models.long_term import linking, retaining, source_class, tables, texts
 from recallog_projections.models.long_term.kinds import MOVED, RESTORED, changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
 from recallog_projections.refusals import Refusal
@@ -78,7 +78,7 @@ def _replace(rows: Rows, record: Record, before: EntryRef, row: EntryRow) -> str
     if refusal is not None:
         return refusal
     linking.replace(rows, row, after, rules.rule_of(record.event))
-    ref = msgspec.structs.replace(before, owner=after.owner, trust=retaining.class_of(after))
+    ref = msgspec.structs.replace(before, owner=after.owner, trust=source_class.class_of(after))
     if ref != before:
         rows.put(tables.IDS, ref, row.space, "", row.id)
     if after.owner == row.owner:
@@ -127,14 +127,16 @@ def _update_entry(row: EntryRow, record: Record) -> EntryRow:
     if "red_line" in payload:
         changed["red_line"] = bool(payload["red_line"])
     if "metadata" in payload:
-        changed["metadata"] = retaining.stored_metadata(payload["metadata"])
+        changed["metadata"] = source_class.stored_metadata(payload["metadata"])
     version = row.version + ("text" in changed and changed["text"] != row.text)
     at = record.time
     if version != row.version or changed.get("type", row.type) != row.type:
         changed |= {"since": record.offset, "since_at": at}
-    after = retaining.lower_to_stated(msgspec.structs.replace(row, version=version, updated_at=at, **changed), payload)
-    known = retaining.class_of(row)
-    return after if known in (None, retaining.class_of(after)) else retaining.lower_class(after, known)
+    after = source_class.lower_to_stated(
+        msgspec.structs.replace(row, version=version, updated_at=at, **changed), payload
+    )
+    known = source_class.class_of(row)
+    return after if known in (None, source_class.class_of(after)) else source_class.lower_class(after, known)
 
 
 def _transfer_entry(row: EntryRow, record: Record) -> EntryRow:

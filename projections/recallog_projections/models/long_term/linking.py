@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from recallog_projections.models.long_term import migration, statements, tables, texts
+from recallog_projections.models.long_term import migration, source_class, statements, tables, texts
 from recallog_projections.models.long_term.statements import Statement
 from recallog_projections.models.long_term.tables import (
     AgentEntries,
@@ -69,7 +69,8 @@ def is_compared(row: EntryRow) -> bool:
 
 def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str | None:
     """The id of the oldest other live entry of the same owner, type, readers and person whose text equals that of `row`
-    by a rule; None if there is none. By rule 3 a text that was superseded may be said again."""
+    by a rule; None if there is none. By rule 3 a text that was superseded may be said again. A less trusted entry
+    is not a twin."""
     how = texts.comparison(rule, row.type, dedup)
     if how == "off":
         return None
@@ -79,6 +80,8 @@ def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str 
     for each in found.entries if found is not None else ():
         other = TextForm(form.key, each.exact, each.layout, each.case)
         if each.id == row.id or each.id in past or (each.normal and how != "normalised"):
+            continue
+        if each.trust is not None and source_class.is_less_trusted(each.trust, source_class.class_of(row)):
             continue
         if texts.are_equal(how, form, other):
             return each.id
@@ -231,9 +234,10 @@ def _twins_key(row: EntryRow, form: TextForm) -> RowKey:
 def _twins_of(row: EntryRow) -> Mapping[RowKey, Twin]:
     """The listed forms of an entry: its text as it is, and its normal form if that has another key."""
     written, normal = texts.form_of(row.text), texts.normal_form_of(row.text)
+    trust = source_class.class_of(row)
     forms = [(written, False)] if normal.key == written.key else [(normal, True), (written, False)]
     return {
-        _twins_key(row, form): Twin(row.id, row.offset, form.exact, form.layout, form.case, is_normal)
+        _twins_key(row, form): Twin(row.id, row.offset, form.exact, form.layout, form.case, is_normal, trust)
         for form, is_normal in forms
     }
 
@@ -268,7 +272,11 @@ def _add_statement(rows: Rows, row: EntryRow, rule: int, said: SaidValue | None)
     others = () if known is None else known.entries
     if len(others) < long_term_limits.ENTRY_TWINS_MAX:
         at = row.at if row.version == 1 else row.updated_at
-        said = said or SaidValue(row.id, row.offset, at, rule, statement.value, statement.negative)
+        trust = source_class.class_of(row)
+        if said is None:
+            said = SaidValue(row.id, row.offset, at, rule, statement.value, statement.negative, trust)
+        elif said.trust != trust:
+            said = msgspec.structs.replace(said, trust=trust)
         rows.put(tables.STATEMENTS, Statements(tuple(sorted((*others, said), key=_said))), *key[1:])
 
 

@@ -21,7 +21,7 @@ class EntriesProjection:
     """Fold of what agents keep on purpose. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "entries"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN, MOVED}
     tables = tables.ALL
 

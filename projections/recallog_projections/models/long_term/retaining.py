@@ -8,13 +8,12 @@ By rule 1 only, the nearest live entry decides before the balance, by the simila
 only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, tables, texts
+from recallog_projections.models.long_term import linking, source_class, tables, texts
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
@@ -30,18 +29,10 @@ _EXPERIENCE_FIELDS = ("action_type", "score", "agent_role", "model", "cost")
 _MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confidence", "metadata", "sources")
 _SMALL_BYTES = limits.EVENT_BYTES_MAX // 2
 
-_TRUST = b'"' + trust.TRUST.encode() + b'"'
-_encode_json = msgspec.json.Encoder().encode
-
 
 def apply(rows: Rows, record: Record) -> None:
     event = record.event
     rows.put(tables.IDS, _verdict(rows, _entry(rows, record), record), event.space, "", event.id)
-
-
-def stored_metadata(metadata: Mapping[str, Any] | None) -> bytes:
-    """`metadata` as it is stored."""
-    return _encode_json(metadata) if metadata else b""
 
 
 def is_too_large(row: EntryRow) -> bool:
@@ -57,7 +48,7 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     fields = _experience(event) if event.kind == "experience.recorded" else event.payload
     text = kinds.kind_of(event.kind).text(event.payload)
     row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
-    row = lower_to_stated(row, event.payload)
+    row = source_class.lower_to_stated(row, event.payload)
     if not row.sources:
         return row
     refs: dict[str, EntryRef | None] = {}
@@ -68,31 +59,11 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
         refs[source] = ref
     row = msgspec.structs.replace(row, sources=tuple(refs))
     of_sources = {_class_of_source(ref) for ref in refs.values() if ref is not None} - {None}
-    return lower_class(row, trust.find_least(each for each in of_sources if each)) if of_sources else row
+    return source_class.lower_class(row, trust.find_least(each for each in of_sources if each)) if of_sources else row
 
 
 def _class_of_source(ref: EntryRef) -> SourceClass | None:
     return "tool" if ref.captured else ref.trust
-
-
-def class_of(row: EntryRow) -> SourceClass | None:
-    """The class of an entry, if it is below that of agents: its type or its metadata have it."""
-    metadata = json.loads(row.metadata) if _TRUST in row.metadata else None
-    stated = trust.read_stated({"type": row.type, "metadata": metadata})
-    return stated if trust.is_untrusted(stated) else None
-
-
-def lower_class(row: EntryRow, name: SourceClass) -> EntryRow:
-    """The entry with a class that is not above `name`."""
-    least = trust.find_least((name, class_of(row) or name))
-    metadata = json.loads(row.metadata) if row.metadata else {}
-    return msgspec.structs.replace(row, metadata=stored_metadata({**metadata, **trust.state_class(least)}))
-
-
-def lower_to_stated(row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
-    """The entry with a class that is not above what the payload of its event states, as that of an import does."""
-    stated = trust.read_stated(payload)
-    return row if not trust.is_untrusted(stated) or class_of(row) == stated else lower_class(row, stated)
 
 
 def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
@@ -119,7 +90,7 @@ def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bo
         tier=fields.get("tier"),
         priority=fields.get("priority") or linking.NORMAL,
         red_line=bool(fields.get("red_line")),
-        metadata=stored_metadata(fields.get("metadata")),
+        metadata=source_class.stored_metadata(fields.get("metadata")),
         sources=tuple(dict.fromkeys(fields.get("sources") or ())),
         subject=event.subject,
         version=1,
@@ -171,7 +142,7 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     linking.add(rows, row, rule)
     linking.audit(rows, row, "retained", record)
     superseded = linking.superseded_by(rows, row)
-    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=superseded, trust=class_of(row))
+    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=superseded, trust=source_class.class_of(row))
 
 
 def refusal(rows: Rows, row: EntryRow) -> str | None:
@@ -212,6 +183,8 @@ def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> Entry
     if ref is None or ref.status != tables.LIVE or ref.owner != row.owner:
         return None
     near = linking.live(rows, row.space, ref)
+    if source_class.is_less_trusted(source_class.class_of(row), source_class.class_of(near)):
+        return None
     compared = (nearest["version"], row.type, row.audience, row.shared, row.subject)
     return near if (near.version, near.type, near.audience, near.shared, near.subject) == compared else None
 
@@ -230,7 +203,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
         if is_too_large(updated):
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
         linking.replace(rows, near, updated, rules.rule_of(record.event))
-        ref = msgspec.structs.replace(linking.verdict(rows, near.space, near.id), trust=class_of(updated))
+        ref = msgspec.structs.replace(linking.verdict(rows, near.space, near.id), trust=source_class.class_of(updated))
         rows.put(tables.IDS, ref, near.space, "", near.id)
         linking.audit(rows, updated, "updated", record)
     return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
@@ -248,8 +221,8 @@ def _merge_entry(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> E
         since_at=row.since_at,
         **given,
     )
-    known = class_of(row)
-    return merged if known is None else lower_class(merged, known)
+    known = source_class.class_of(row)
+    return merged if known is None else source_class.lower_class(merged, known)
 
 
 def _cost(event: Event) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from recallog_projections.models.long_term import texts
+from recallog_projections.models.long_term import source_class, texts
 from recallog_projections.models.long_term.tables import SaidValue
 from recallog_projections.text_cache import cached_if_short
 
@@ -101,15 +101,18 @@ def find_superseded(said: Sequence[SaidValue]) -> dict[str, SaidValue]:
     """By the id of each value that is past: the first later one that cannot be true with it.
 
     The values are of one subject and predicate, in the order in which they were said. An entry of a rule before 3
-    supersedes none.
+    supersedes none, and no entry supersedes a more trusted one.
     """
     found = {}
     for place, one in enumerate(said):
-        later = (each for each in said[place + 1 :] if each.rule >= texts.NORMALISING and disagree(one, each))
-        by = next(later, None)
+        by = next((each for each in said[place + 1 :] if _may_supersede(each, one) and disagree(one, each)), None)
         if by is not None:
             found[one.id] = by
     return found
+
+
+def _may_supersede(later: SaidValue, one: SaidValue) -> bool:
+    return later.rule >= texts.NORMALISING and not source_class.is_less_trusted(later.trust, one.trust)
 
 
 def disagree(one: SaidValue | Statement, other: SaidValue | Statement) -> bool:

@@ -105,7 +105,7 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
     supersedes: tuple[str, ...] = ()
     """The ids of the live entries that said something else of the same, when it was stored."""
     trust: SourceClass | None = None
-    """The class of the entry, if it states one below that of agents: see `retaining.class_of`."""
+    """The class of the entry, if it states one below that of agents: see `source_class.class_of`."""
 
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -122,6 +122,8 @@ class Twin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     case: str
     normal: bool = False
     """Whether this is its normal form (`texts.normal_form_of`), and not that of the text as it is."""
+    trust: SourceClass | None = None
+    """The class of the entry, as in `EntryRef`."""
 
 
 class Twins(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -141,6 +143,8 @@ class SaidValue(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The rule of the event that gave it its text."""
     value: str
     negative: bool
+    trust: SourceClass | None = None
+    """The class of the entry, as in `EntryRef`."""
 
 
 class Statements(msgspec.Struct, frozen=True, array_like=True, gc=False):
