@@ -1,19 +1,19 @@
 """Adapters that count what they are asked for, and an embedder without a model."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 import numpy as np
-from qdrant_edge import EdgeShard
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import unit
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.index.engines.engine import Hit, Search
-from recallog_projections.index.engines.kept_points import ReadPoint
+from recallog_projections.index.engines.engine import TEXT_FIELDS, Hit, Search
+from recallog_projections.index.engines.kept_points import StoredFields
+from recallog_projections.index.engines.point_file import PointFile
 from recallog_projections.rows import Changes
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
@@ -61,10 +61,12 @@ class CountingEngine(EdgeEngine):
         self.hits += sum(map(len, found))
         return found
 
-    def _read_points(self, shard: EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
-        points = super()._read_points(shard, ids, fields)
-        self.points += len(points)
-        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for _, payload, _ in points)
+    def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
+        kept = file._kept.find(ids) if TEXT_FIELDS.isdisjoint(fields) else {}
+        points = super()._read_points(file, ids, fields)
+        read = [payload for id_, payload, _ in points if id_ not in kept]
+        self.points += len(read)
+        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for payload in read)
         return points
 
 

@@ -126,7 +126,7 @@ FILTER_BYTES_MAX = 16 * 1024  # of a filter as JSON: it fits into the first line
 FILTER_DEPTH_MAX = 16
 FILTERED_POINTS = 5_000  # read from the index at a time, with their events: about 500 bytes each
 CACHED_TERMS_BYTES = 64 * 1024 * 1024  # the cache of term weights: about 20,000 memories of 20 terms
-KEPT_POINTS_BYTES = 64 * 1024 * 1024  # fields and terms of points of an embedded index: about 22,000 memories
+KEPT_POINTS_BYTES = 24 * 1024 * 1024  # fields and terms of points of an embedded index: about 8,000 memories
 
 # Progressive disclosure: previews, the events around one of them, whole events. The numbers are those of the memory
 # model, section 1.2, rows 19 to 21.

@@ -1,7 +1,7 @@
 """The engine in this process: collections in a folder, with `qdrant-edge-py`, the engine of a Qdrant server as a
 library.
 
-<folder>/<collection>/          a complete shard
+<folder>/<collection>/          a complete shard, and points.db: the payloads and terms of its points
 <folder>/<collection>.new/      a shard that is being created; after a crash it is deleted
 <folder>/<collection>.dropped/  a shard that is being deleted
 <folder>/<collection>.damaged/  the last shard that could not be opened
@@ -17,14 +17,13 @@ import logging
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -56,6 +55,7 @@ from recallog_projections.index.engines.engine import (
     FLOAT_FIELDS,
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
+    TEXT_FIELDS,
     Engine,
     Filter,
     Hit,
@@ -66,7 +66,8 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-from recallog_projections.index.engines.kept_points import KeptBytes, KeptPoint, KeptPoints, ReadPoint
+from recallog_projections.index.engines.kept_points import KeptBytes, StoredFields
+from recallog_projections.index.engines.point_file import PointFile
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -89,6 +90,10 @@ LOG_FILE_BYTES = 1024 * 1024
 """Size of a file of the write-ahead log; a longer record has a file of its own size. The library deletes files whose
 points are flushed, except for two. With its own size, 32 MB, they take more space than an index of 10,000 points."""
 
+FIELD_PAGE_BYTES = 512 * 1024
+"""Size of a page of the index of a field. The library keeps all pages in memory, also unused ones; its own size, 2 or
+4 MB, takes 50 MB for 14 fields of 10,000 points. It must be a multiple of a region, 128 KB."""
+
 NEAREST_FACTOR = 4
 """How many times the limits of the searches by a vector are first searched without their filters."""
 
@@ -96,13 +101,13 @@ FREE_BYTES_MIN = 256 * 1024 * 1024
 """The space that must be free to write points. The library writes through memory maps: on a full disk the system kills
 the process (SIGBUS)."""
 
-READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
-"""Payloads, which include token vectors, of about 500,000 memories."""
+_POINTS = "points.db"
+_MOVED_POINTS = 1_000
+"""Points whose payloads are read from the shard of an older version at a time."""
 
-_ADVISED_BYTES = 128 * 1024
-"""Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
-_READ_AHEAD = ("payload_storage",)
-
+_NO_TERMS = Sparse((), ())
+_FILTERED = (*KEYWORD_FIELDS, *INTEGER_FIELDS, *FLOAT_FIELDS)
+"""The fields that the shard has, besides the next one."""
 _VECTORS_CHECKSUM = "vectors_checksum"
 """A field that this adapter adds to the payload: the crc32 of a point's vectors as the library returns them, rounded.
 The library has no checksums."""
@@ -118,7 +123,6 @@ _NOT_DAMAGE = (
 )
 """Parts of the library's messages about the system, which say nothing about the content of files."""
 
-_UNREADABLE = KeptPoint({}, None)
 _KEPT = KeptBytes(limits.KEPT_POINTS_BYTES)
 """The bound for all folders that this process serves."""
 
@@ -134,16 +138,24 @@ class _OpenShard:
     shard: qdrant.EdgeShard
     inode: int
     """The inode of its folder, to detect that the folder was deleted or replaced."""
-    points: KeptPoints
+    file: PointFile
     unflushed_bytes: int = FLUSH_BYTES
     """The first write after opening flushes, since the log may hold points from before a crash."""
     counts: dict[bytes, int] = field(default_factory=dict)
     """Numbers of points by filter, as JSON, since the last write: counting 100,000 points takes 14 ms."""
 
-    def forget(self, ids: Iterable[str]) -> None:
-        """Forget what is known of points that are written or deleted next, whether or not that succeeds."""
-        self.points.forget(ids)
-        self.counts.clear()
+
+class _Written(NamedTuple):
+    """What the library has of a point that was written."""
+
+    id: str
+    terms: Sparse
+    checksum: int
+    """That of its vectors."""
+
+    @classmethod
+    def of(cls, point: StoredPoint) -> Self:
+        return cls(point.id, point.sparse or _NO_TERMS, _vectors_checksum(point))
 
 
 class EdgeEngine(Engine):
@@ -175,11 +187,18 @@ class EdgeEngine(Engine):
         await self._run(self._drop, collection)
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """As in `Engine`. Searches can run between slices; a crash leaves complete slices."""
+        """As in `Engine`. Searches can run between slices.
+
+        A point is complete once it has the checksum of its vectors. Payloads are written in between, so that a point
+        that is complete in the shard, even after a power cut, has its payload.
+        """
         await self._run(self._shard, collection)
-        for start in range(0, len(points), SLICE_POINTS):
-            await self._run(self._upsert, collection, points[start : start + SLICE_POINTS])
+        slices = [points[start : start + SLICE_POINTS] for start in range(0, len(points), SLICE_POINTS)]
+        written = [await self._run(self._upsert, collection, each) for each in slices]
         if points:
+            await self._run(self._write_payloads, collection, points, list(chain.from_iterable(written)))
+            for each in written:
+                await self._run(self._complete, collection, each)
             await self._run(self._sync, collection)
 
     async def delete(self, collection: str, ids: Collection[str]) -> None:
@@ -257,6 +276,8 @@ class EdgeEngine(Engine):
                 shard.update(qdrant.UpdateOperation.create_field_index(field, index))
             shard.flush()
             shard.close()
+            _use_small_pages(new)
+            PointFile.create(new / _POINTS)
             private_files.restrict(new)
             # The library syncs what it writes, and not the names of all its files.
             for folder, _, _ in os.walk(new):
@@ -281,15 +302,26 @@ class EdgeEngine(Engine):
             if entry.suffix in (".new", ".dropped"):
                 shutil.rmtree(entry)
 
-    def _upsert(self, collection: str, points: Sequence[Point]) -> None:
+    def _upsert(self, collection: str, points: Sequence[Point]) -> list[_Written]:
+        """Write points without payloads. Returns what is written of each."""
         self._check_space(FREE_BYTES_MIN)
         found = self._shard(collection)
-        found.forget(point.id for point in points)
+        found.counts.clear()
         found.shard.update(qdrant.UpdateOperation.upsert_points([_convert_point(point) for point in points]))
-        for record in found.shard.retrieve([point.id for point in points], False, True):
-            fields = {_VECTORS_CHECKSUM: _vectors_checksum(make_point(record))}
-            found.shard.update(qdrant.UpdateOperation.set_payload([record.id], fields))
         found.unflushed_bytes += sum(map(_size, points))
+        written = found.shard.retrieve([point.id for point in points], False, True)
+        return [_Written.of(make_point(record)) for record in written]
+
+    def _write_payloads(self, collection: str, points: Sequence[Point], written: Sequence[_Written]) -> None:
+        self._check_space(FREE_BYTES_MIN)
+        terms = {each.id: each.terms for each in written}
+        self._shard(collection).file.write([(point.id, point.payload, terms[point.id]) for point in points])
+
+    def _complete(self, collection: str, points: Sequence[_Written]) -> None:
+        found = self._shard(collection)
+        for each in points:
+            fields = {_VECTORS_CHECKSUM: each.checksum}
+            found.shard.update(qdrant.UpdateOperation.set_payload([each.id], fields))
         if found.unflushed_bytes >= FLUSH_BYTES:
             found.shard.flush()
             found.unflushed_bytes = 0
@@ -297,8 +329,9 @@ class EdgeEngine(Engine):
     def _delete(self, collection: str, ids: Sequence[str]) -> None:
         self._check_space(OPENING_BYTES_MIN)
         found = self._shard(collection)
-        found.forget(ids)
+        found.counts.clear()
         found.shard.update(qdrant.UpdateOperation.delete_points(list(ids)))
+        found.file.delete(ids)
         found.unflushed_bytes += sum(map(len, ids))
 
     def _sync(self, collection: str) -> None:
@@ -312,30 +345,52 @@ class EdgeEngine(Engine):
         scored = [[(str(point.id), point.score) for point in found] for found in _answers(opened.shard, wanted)]
         described = [each for each, search in zip(scored, wanted, strict=True) if search.payload or search.with_sparse]
         fields = dict.fromkeys(chain.from_iterable(search.payload for search in wanted))
-        points = opened.points.find((id_ for id_, _ in chain.from_iterable(described)), fields)
+        ids = dict.fromkeys(id_ for id_, _ in chain.from_iterable(described))
+        points = {point[0]: point for point in self._read_points(opened.file, ids, fields)}
+        if missing := ids.keys() - points.keys():
+            incomplete = _find_incomplete(opened.shard, missing)
+            scored = [[each for each in found if each[0] not in incomplete] for found in scored]
         answers = iter(scored)
         return [[] if finds_nothing(search) else _hits(next(answers), search, points) for search in searches]
-
-    def _read_points(self, shard: qdrant.EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
-        records = shard.retrieve([*ids], fields or False, ["terms"])
-        return [(str(record.id), record.payload or {}, terms_of(record)) for record in records]
 
     def _retrieve(
         self, collection: str, ids: Sequence[str], payload: Collection[str] | None, vectors: bool
     ) -> dict[str, StoredPoint]:
-        shard = self._shard(collection).shard
-        wanted = None if payload is None else [*payload, *([_VECTORS_CHECKSUM] if vectors else [])]
-        with_payload: bool | list[str] = True if wanted is None else wanted or False
-        records = shard.retrieve(list(dict.fromkeys(ids)), with_payload, vectors)
-        return {str(record.id): _strip_check(make_point(record), vectors) for record in records}
+        opened = self._shard(collection)
+        records = opened.shard.retrieve(list(dict.fromkeys(ids)), [_VECTORS_CHECKSUM], vectors)
+        return {point.id: point for point in self._stored_points(opened, records, payload, vectors)}
 
     def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[StoredPoint]:
-        shard = self._shard(collection).shard
-        # The library includes `after`, so that one more point is read, and `after` is left out.
-        more = 0 if after is None else 1
-        request = qdrant.ScrollRequest(offset=after, limit=limit + more, with_payload=True, with_vector=vectors)
-        records, _ = shard.scroll(request)
-        return [_strip_check(make_point(record), vectors) for record in records if str(record.id) != after][:limit]
+        opened = self._shard(collection)
+        found: list[StoredPoint] = []
+        while len(found) < limit:  # incomplete points are left out
+            # The library includes `after`, so that one more point is read, and `after` is left out.
+            more = limit - len(found) + (0 if after is None else 1)
+            request = qdrant.ScrollRequest(
+                offset=after, limit=more, with_payload=[_VECTORS_CHECKSUM], with_vector=vectors
+            )
+            records = [record for record in opened.shard.scroll(request)[0] if str(record.id) != after]
+            if not records:
+                break
+            found += self._stored_points(opened, records, None, vectors)
+            after = str(records[-1].id)
+        return found
+
+    def _stored_points(
+        self, opened: _OpenShard, records: Sequence[qdrant.Record], payload: Collection[str] | None, vectors: bool
+    ) -> Iterator[StoredPoint]:
+        """The points of records of the shard, in their order, without those whose writing was interrupted."""
+        points = list(map(make_point, records))
+        read = opened.file.read_whole([point.id for point in points])
+        written = {id_: (fields, terms) for id_, fields, terms in read}
+        for point in points:
+            checksum = point.payload.get(_VECTORS_CHECKSUM)
+            if checksum is None and point.id not in written:
+                continue
+            fields, terms = written.get(point.id, ({}, _NO_TERMS))
+            damage = _find_damage(point, checksum, terms) if vectors else ""
+            wanted = fields if payload is None else {name: fields[name] for name in payload if name in fields}
+            yield replace(point, payload=wanted, damage=damage)
 
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
         found = self._shard(collection)
@@ -367,6 +422,7 @@ class EdgeEngine(Engine):
         found = self._open.pop(collection, None)
         try:
             if found is not None:
+                found.file.close()
                 found.shard.close()
                 private_files.restrict(self._path(collection))
         except BaseException as error:
@@ -389,15 +445,27 @@ class EdgeEngine(Engine):
         self._check_space(OPENING_BYTES_MIN)
         try:
             shard = _load_shard(path)
+            file = self._open_file(shard, path / _POINTS)
         except IndexDamaged as error:
             self._set_aside(collection, str(error))
             raise self._make_lost_error(collection) from error
         private_files.restrict(path)
-        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), _KEPT))
-        self._open[collection] = opened
-        with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
-            _read_ahead(path / "segments")
+        opened = self._open[collection] = _OpenShard(shard, inode, file)
         return opened
+
+    def _open_file(self, shard: qdrant.EdgeShard, path: Path) -> PointFile:
+        """The file with the payloads of a shard. Older versions stored payloads in the shard: they are moved."""
+        try:
+            if not path.exists():
+                PointFile.create(path, _payloads_in(shard))
+            return PointFile(path, _KEPT)
+        except BaseException:
+            shard.close()
+            raise
+
+    def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
+        """The existing points with these ids, with `fields` at least."""
+        return file.read(ids) if TEXT_FIELDS.isdisjoint(fields) else file.read_whole(ids)
 
     def _make_lost_error(self, collection: str) -> IndexLost:
         cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"
@@ -467,32 +535,24 @@ def _load_shard(path: Path) -> qdrant.EdgeShard:
         raise IndexDamaged(f"files of the index in {path} are damaged: {error}") from error
 
 
-def _read_ahead(folder: Path) -> None:
-    """Have the system read the files into its cache, since the library reads them in many small pieces.
-
-    Opening a collection drops its cached pages. Without reading ahead the first queries took ten times as long.
-    """
-    if not hasattr(os, "posix_fadvise"):  # macOS
-        return
-    parts = (path for part in _READ_AHEAD for path in sorted(folder.glob(f"*/{part}/**/*")) if path.is_file())
-    left = READ_AHEAD_BYTES_MAX
-    for path in parts:
-        with path.open("rb") as file:
-            for start, length in _written_parts(file.fileno()):
-                until = start + min(length, left)
-                for each in range(start, until, _ADVISED_BYTES):
-                    os.posix_fadvise(file.fileno(), each, _ADVISED_BYTES, os.POSIX_FADV_WILLNEED)
-                left -= until - start
+def _payloads_in(shard: qdrant.EdgeShard) -> Iterator[StoredFields]:
+    """The payloads and terms of the points of a shard of an older version."""
+    after = None
+    while True:
+        request = qdrant.ScrollRequest(offset=after, limit=_MOVED_POINTS, with_payload=True, with_vector=["terms"])
+        records, after = shard.scroll(request)
+        for record in records:
+            payload = dict(record.payload or {})
+            payload.pop(_VECTORS_CHECKSUM, None)
+            yield str(record.id), payload, terms_of(record) or _NO_TERMS
+        if after is None:
+            return
 
 
-def _written_parts(file: int) -> Iterator[tuple[int, int]]:
-    """The parts of a sparse file that contain data, as (start, length) in bytes."""
-    end = 0
-    with suppress(OSError):  # after the last part
-        while True:
-            start = os.lseek(file, end, os.SEEK_DATA)
-            end = os.lseek(file, start, os.SEEK_HOLE)
-            yield start, end - start
+def _find_incomplete(shard: qdrant.EdgeShard, ids: Collection[str]) -> set[str]:
+    """The points among `ids` whose writing was interrupted, or goes on: their commit is repeated, or not complete."""
+    records = shard.retrieve(list(ids), [_VECTORS_CHECKSUM], False)
+    return {str(record.id) for record in records if _VECTORS_CHECKSUM not in (record.payload or {})}
 
 
 def _create_with_small_log(folder: Path, dimension: int, *, multilingual: bool) -> None:
@@ -505,6 +565,21 @@ def _create_with_small_log(folder: Path, dimension: int, *, multilingual: bool) 
     options = {"segment_capacity": LOG_FILE_BYTES, "segment_queue_len": 0, "retain_closed": 1}
     file.write_text(json.dumps({**json.loads(file.read_text()), "wal_options": options}))
     shutil.rmtree(folder / "wal")  # empty; loading the shard creates it with these options
+
+
+def _use_small_pages(folder: Path) -> None:
+    """Make the indexes of the fields of an empty shard grow in steps of `FIELD_PAGE_BYTES`.
+
+    The library has no parameter for it either. The bits of a page's blocks, and 6 bytes about each of its regions, are
+    in files of their own.
+    """
+    for file in folder.glob("segments/*/payload_index/*/config.json"):
+        options = json.loads(file.read_text())
+        blocks = FIELD_PAGE_BYTES // options["block_size_bytes"]
+        os.truncate(file.with_name("page_0.dat"), FIELD_PAGE_BYTES)
+        os.truncate(file.with_name("bitmask.dat"), blocks // 8)
+        os.truncate(file.with_name("gaps.dat"), blocks // options["region_size_blocks"] * 6)
+        file.write_text(json.dumps({**options, "page_size_bytes": FIELD_PAGE_BYTES}))
 
 
 def _sync_log(folder: Path) -> None:
@@ -543,29 +618,31 @@ def _payload_indexes() -> "Iterator[tuple[str, qdrant.PayloadSchemaParams]]":  #
 
 def _size(point: Point) -> int:
     """The approximate size of a point in the write-ahead log, in bytes."""
-    vectors = point.dense.nbytes + point.multilingual.nbytes
-    return vectors + sum(len(value) for value in point.payload.values() if isinstance(value, str))
+    return point.dense.nbytes + point.multilingual.nbytes + 8 * len(point.sparse.indices)
 
 
 def _convert_point(point: Point) -> qdrant.Point:
     vectors = {"terms": _sparse_vector(point.sparse), **dense_vectors(point)}
-    return qdrant.Point(point.id, vectors, dict(point.payload))
+    return qdrant.Point(point.id, vectors, {name: point.payload[name] for name in _FILTERED if name in point.payload})
 
 
-def _strip_check(point: StoredPoint, vectors: bool) -> StoredPoint:
-    """The point without the field of this adapter; if it was read with its vectors, with what is wrong with them.
+def _find_damage(point: StoredPoint, checksum: int | None, terms: Sparse) -> str:
+    """What is wrong with the vectors of a point, and with its `terms` in the file, in words; "" if nothing.
 
     A point has no checksum if its writing was interrupted: its commit is repeated.
     """
-    payload = dict(point.payload)
-    checksum = payload.pop(_VECTORS_CHECKSUM, None)
-    wrong = vectors and checksum is not None and checksum != _vectors_checksum(point)
-    return replace(point, payload=payload, damage="its vectors differ from their checksum" if wrong else "")
+    if checksum is None:
+        return ""
+    if checksum != _vectors_checksum(point):
+        return "its vectors differ from their checksum"
+    stored = point.sparse or _NO_TERMS
+    same = [*terms.indices] == [*stored.indices] and [*terms.values] == [*stored.values]
+    return "" if same else "its terms differ from those of the shard"
 
 
 def _vectors_checksum(point: StoredPoint) -> int:
     dense = np.empty(0, np.float32) if point.dense is None else np.ascontiguousarray(point.dense, np.float32)
-    sparse = point.sparse or Sparse((), ())
+    sparse = point.sparse or _NO_TERMS
     checksum = zlib.crc32(dense.tobytes())
     if point.multilingual is not None:
         checksum = zlib.crc32(np.ascontiguousarray(point.multilingual, np.float32).tobytes(), checksum)
@@ -673,15 +750,15 @@ def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
     )
 
 
-def _hits(scored: Sequence[tuple[str, float]], search: Search, points: Mapping[str, KeptPoint]) -> list[Hit]:
+def _hits(scored: Sequence[tuple[str, float]], search: Search, points: Mapping[str, StoredFields]) -> list[Hit]:
     """The hits of a search. A point that cannot be read has only its score."""
     if not search.payload and not search.with_sparse:
         return [Hit(id_, score) for id_, score in scored]
-    found = [(id_, score, points.get(id_, _UNREADABLE)) for id_, score in scored]
+    found = [(score, points.get(id_, (id_, {}, _NO_TERMS))) for id_, score in scored]
     with_payload, with_sparse = bool(search.payload), search.with_sparse
     return [
-        Hit(id_, score, point.payload if with_payload else {}, point.sparse if with_sparse else None)
-        for id_, score, point in found
+        Hit(id_, score, payload if with_payload else {}, terms if with_sparse else None)
+        for score, (id_, payload, terms) in found
     ]
 
 

@@ -1,0 +1,151 @@
+"""Payloads are in a file beside the shard: interrupted writes, lost rows, and collections of older versions."""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import qdrant_edge as qdrant
+
+from recallog_projections.index.engines.edge import FIELD_PAGE_BYTES, EdgeEngine
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Point, Search
+from recallog_testing.contracts.engine import point
+from support.events import run
+
+NAME = "0-made"
+TOKENS = "tokens"
+FILTER = Filter("village", (EVERYBODY,))
+
+
+async def written(folder: Path, points: Iterable[Point]) -> EdgeEngine:
+    engine = EdgeEngine(folder)
+    await engine.create(NAME, len(next(iter(points)).dense[0]))
+    await engine.upsert(NAME, list(points))
+    return engine
+
+
+def village(number: int) -> list[Point]:
+    return [point("village", seed, text=f"text {seed}", tokens="t" * seed) for seed in range(number)]
+
+
+async def found(engine: EdgeEngine, asked: Point) -> dict[str, str]:
+    search = Search(FILTER, 100, dense=asked.dense[0], payload=(TOKENS,), with_sparse=True)
+    (hits,) = await engine.search(NAME, [search])
+    return {hit.id: hit.payload[TOKENS] for hit in hits}
+
+
+def statement(folder: Path, sql: str) -> None:
+    with closing(sqlite3.connect(folder / NAME / "points.db")) as connection, connection:
+        connection.execute(sql)
+
+
+def test_a_collection_of_an_older_version_has_its_payloads_moved(tmp_path: Path) -> None:
+    points = village(30)
+
+    async def work() -> None:
+        engine = await written(tmp_path, points)
+        before = await engine.scroll(NAME, None, 100, vectors=True)
+        await engine.close()
+        shard = qdrant.EdgeShard.load(str(tmp_path / NAME))
+        for each in points:
+            shard.update(qdrant.UpdateOperation.set_payload([each.id], dict(each.payload)))
+        shard.close()
+        (tmp_path / NAME / "points.db").unlink()
+        engine = EdgeEngine(tmp_path)
+        assert await found(engine, points[0]) == {each.id: each.payload[TOKENS] for each in points}
+        after = await engine.scroll(NAME, None, 100, vectors=True)
+        assert [(each.id, each.payload, each.damage) for each in after] == [
+            (each.id, each.payload, "") for each in before
+        ]
+        await engine.close()
+
+    run(work())
+
+
+def test_a_point_whose_writing_was_interrupted_is_not_found_until_it_is_written_again(tmp_path: Path) -> None:
+    first, *others = village(3)
+
+    async def work() -> None:
+        engine = await written(tmp_path, others)
+        await engine._run(engine._upsert, NAME, [first])  # a crash follows
+        await engine.close()
+        engine = EdgeEngine(tmp_path)
+        assert (await found(engine, first)).keys() == {each.id for each in others}
+        assert [each.id for each in await engine.scroll(NAME, None, 1)] == [min(each.id for each in others)]
+        assert len(await engine.scroll(NAME, None, 100)) == 2
+        assert await engine.retrieve(NAME, [first.id], vectors=True) == {}
+        await engine.upsert(NAME, [first])
+        assert (await found(engine, first))[first.id] == first.payload[TOKENS]
+        await engine.close()
+
+    run(work())
+
+
+def test_a_point_whose_replacement_was_interrupted_has_its_former_payload(tmp_path: Path) -> None:
+    former, other = village(2)
+
+    async def work() -> None:
+        engine = await written(tmp_path, [former])
+        new = Point(former.id, other.dense, other.sparse, {**other.payload, TOKENS: "new"})
+        await engine._run(engine._upsert, NAME, [new])
+        assert await found(engine, other) == {former.id: former.payload[TOKENS]}
+        (stored,) = (await engine.retrieve(NAME, [former.id], vectors=True)).values()
+        assert (stored.payload, stored.damage) == (former.payload, "")
+        await engine.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda folder: statement(folder, "DELETE FROM points"),
+        lambda folder: statement(folder, "UPDATE points SET terms = X'0000000000000000'"),
+    ],
+    ids=["lost", "other terms"],
+)
+def test_a_row_that_is_lost_or_differs_from_the_shard_is_noticed(
+    tmp_path: Path, damaged: Callable[[Path], None]
+) -> None:
+    points = village(2)
+
+    async def work() -> None:
+        engine = await written(tmp_path, points)
+        damaged(tmp_path)
+        stored = await engine.retrieve(NAME, [each.id for each in points], vectors=True)
+        assert all(each.damage for each in stored.values())
+        assert len(stored) == 2
+        await engine.close()
+
+    run(work())
+
+
+def test_a_deleted_point_leaves_no_row(tmp_path: Path) -> None:
+    first, second = village(2)
+
+    async def work() -> None:
+        engine = await written(tmp_path, [first, second])
+        await engine.delete(NAME, [first.id])
+        await engine.close()
+
+    run(work())
+    with closing(sqlite3.connect(tmp_path / NAME / "points.db")) as connection:
+        assert connection.execute("SELECT hex(id) FROM points").fetchall() == [(second.id.replace("-", "").upper(),)]
+
+
+def test_the_indexes_of_fields_have_small_pages_and_grow(tmp_path: Path) -> None:
+    """The library ignores changed options without an error."""
+    points = [point("village", seed % 50, session=f"session {seed}") for seed in range(40)]
+
+    async def work() -> None:
+        engine = await written(tmp_path, points)
+        await engine.close()
+        engine = EdgeEngine(tmp_path)
+        assert await engine.count(NAME, Filter("village", (EVERYBODY,), session="session 7")) == 1
+        await engine.close()
+
+    run(work())
+    pages = [*(tmp_path / NAME).glob("segments/*/payload_index/*/page_0.dat")]
+    assert {page.stat().st_size for page in pages} == {FIELD_PAGE_BYTES}
+    assert len(pages) == 14
