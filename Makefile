@@ -158,8 +158,8 @@ SEEDS ?= 2400
 simulate: install ## simulate failing storage, dying processes, WORLD=erasures: make simulate SEEDS=10000; SEED=7 repeats one
 	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-chaos: install ## kill and stop workers, Redis and the broker at random under load, then check: make chaos KILLS=300
-	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(KILLS),--kills $(KILLS)) $(ARGS)
+chaos: install ## kill and stop workers, Redis and the broker at random under load, then check: make chaos KILLS=300, TIME=3600 SEED=7
+	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(KILLS),--kills $(KILLS)) $(if $(TIME),--time $(TIME)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 flip: install ## damage files of a folder at random, call every operation, write build/flip.json: make flip N=2000
 	@PYTHONPATH=tests nice $(BIN)/python -m flip --trials $(or $(N),200) $(ARGS)

@@ -10,6 +10,7 @@ answered        what agents have written are answers to triggers, one for each; 
 """
 
 import json
+import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from chaos.appends import VALUE
 from chaos.events import NUMBER, PLANTED
 from chaos.evidence import Dump, Evidence, TopicRecord, as_store
 from chaos.history import CONTRADICTION
@@ -29,6 +31,9 @@ from support.view_checking import check_views
 
 _SHOWN_MAX = 5
 """Findings that are listed per check; the others are counted."""
+
+_PROMISE_DUE = re.compile(r"promise\.due/[0-9a-f]{32}/[0-9a-f]{32}")
+"""The triggers of the users' projection."""
 
 Id = tuple[str, str]
 """Space and id."""
@@ -63,8 +68,12 @@ class Partition:
         return found
 
     def is_answer(self, first: First) -> bool:
-        """Whether agents have written it: it has no number."""
-        return NUMBER not in first.fields["payload"]
+        """Whether a reactor has written it: it has neither a number nor a value."""
+        return first.fields["payload"].keys().isdisjoint({NUMBER, VALUE})
+
+    def is_produced(self, first: First) -> bool:
+        """Whether a producer has written it."""
+        return NUMBER in first.fields["payload"]
 
     @property
     def planted(self) -> list[int]:
@@ -146,7 +155,7 @@ def acknowledged_events_exist(
     known = {(one.space, one.id) for one in evidence.acknowledged}
     for part in partitions:
         for (space, id_), first in part.first.items():
-            if (space, id_) not in known and not part.is_answer(first):
+            if (space, id_) not in known and part.is_produced(first):
                 yield f"never published: {space} {id_}"
 
 
@@ -160,7 +169,7 @@ def in_order(partition: Partition) -> Iterator[str]:
         if record.key != fields["space"].encode():
             yield f"the record at {offset} has the key {record.key!r}"
     for (space, id_), first in partition.first.items():
-        if partition.is_answer(first):
+        if not partition.is_produced(first):
             continue
         number = first.fields["payload"][NUMBER]
         if number <= newest.get(space, -1):
@@ -222,7 +231,8 @@ def answered(partition: Partition) -> Iterator[str]:
         if partition.is_answer(first):
             cause, agent = first.fields.get("causation_id") or "", first.fields["agent"]
             ordinal = cause.rpartition("/")[2]
-            if not ordinal.isdecimal() or cause != oracle.trigger_of(space, agent, int(ordinal)):
+            is_reflection = ordinal.isdecimal() and cause == oracle.trigger_of(space, agent, int(ordinal))
+            if not is_reflection and not _PROMISE_DUE.fullmatch(cause):
                 yield f"{space} {id_} at {first.offset} answers {cause!r}, which is no trigger of {agent}"
             elif not id_.startswith(f"{cause}/answer"):
                 yield f"{space} {id_} at {first.offset} does not have the id of an answer to {cause}"

@@ -76,7 +76,7 @@ def read_topic(bootstrap: str, topic: str, partitions: int) -> dict[int, list[To
             for message in messages:
                 partition, record = _record(message)
                 found[partition].append(record)
-                left[partition] = bounds[partition][1] - record.offset - 1
+                left[partition] = max(0, bounds[partition][1] - record.offset - 1)  # the topic may grow
         return found
     finally:
         consumer.close()

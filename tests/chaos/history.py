@@ -3,8 +3,9 @@
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +54,13 @@ class Tally:
     """Questions that failed with a named error, because a service was unreachable or the views were being built."""
     slowest_seconds: float = 0.0
     """Of all questions."""
+    operations: Counter[str] = field(default_factory=Counter)
+    """Operations on lists: how many were invoked, ok, failed and unknown."""
 
     def add(self, line: dict[str, Any]) -> None:
+        if "op" in line:
+            self.operations[line["what"]] += 1
+            return
         if line["what"] == QUESTION:
             self.questions += 1
             self.questions_refused += "error" in line

@@ -19,6 +19,7 @@ REPOSITORY = Path(__file__).parents[2]
 TESTS = Path(__file__).parents[1]
 
 _ANSWER_SECONDS = 2.0
+_COMMAND_SECONDS_MAX = 300.0
 
 
 class Worker(LocalServer):
@@ -26,12 +27,14 @@ class Worker(LocalServer):
 
     name: ClassVar[str] = "worker"
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *options: str) -> None:
         super().__init__(folder)
         self._settings = settings
+        self._options = options
 
     def _command(self) -> list[str]:
         program = [sys.executable, "-m", "recallog_service", "worker", "--port", str(self.ports["server"])]
+        program += self._options
         return [*_with(self._settings), *program]
 
     @contextmanager
@@ -112,6 +115,43 @@ class Task:
     def wait(self, seconds: float) -> int:
         """Wait for its end; its exit code. Raises `TimeoutExpired`."""
         return self._process.wait(seconds)
+
+
+def error_of(log: Path) -> str:
+    """The last error in the log; "" if there is none."""
+    for line in reversed(log.read_text(errors="replace").splitlines()):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict) and "error" in document:
+            return str(document["error"])
+    return ""
+
+
+class Failed(Exception):
+    """The run cannot go on; the text is its last finding."""
+
+
+def json_of(
+    folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
+) -> Any:
+    """The JSON document that a `recallog` command prints."""
+    patient = {**settings, "RECALLOG_DEADLINE_SECONDS": "30"}  # nothing is stopped any more, but the machine is busy
+    task = Task(recallog(*arguments), folder, folder / f"{name}.log", patient)
+    try:
+        code = task.wait(_COMMAND_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"recallog {arguments[0]} has not ended after {_COMMAND_SECONDS_MAX:g} s") from None
+    finally:
+        task.kill()
+    output = task.log.read_text(errors="replace")
+    if code not in codes:
+        raise Failed(f"recallog {arguments[0]} ended with {code}: {output[-1000:]}")
+    try:
+        return json.loads(output.splitlines()[-1])  # lines of progress are before it where the command took long
+    except (ValueError, IndexError):
+        raise Failed(f"recallog {arguments[0]} printed no JSON: {output[-1000:]}") from None
 
 
 def recallog(*arguments: str) -> list[str]:

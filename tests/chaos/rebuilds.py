@@ -1,13 +1,12 @@
 """Rebuilds that run beside the live views; some of them are killed."""
 
-import json
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.processes import Task, recallog
+from chaos.processes import Task, error_of, recallog
 
 _UNREACHABLE = 3
 _AGAIN_SECONDS = 4.0
@@ -77,20 +76,8 @@ class Rebuilds:
             self.killed += 1
         elif task.code == 0:
             self.finished += 1
-        elif task.code == _UNREACHABLE and _error_of(task.log) in _EXPECTED:
+        elif task.code == _UNREACHABLE and error_of(task.log) in _EXPECTED:
             self.failed += 1
             self.running.append(_Rebuild(rebuild.life_seconds, time.monotonic() + _AGAIN_SECONDS))
         else:
             self._findings.append(f"a rebuild ended with {task.code}: see {task.log}")
-
-
-def _error_of(log: Path) -> str:
-    """The last error in the log; "" if there is none."""
-    for line in reversed(log.read_text(errors="replace").splitlines()):
-        try:
-            document = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(document, dict) and "error" in document:
-            return str(document["error"])
-    return ""

@@ -1,6 +1,5 @@
 """Figures and findings of a run: progress on a terminal, a table at the end, JSON for programs."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from chaos.campaign import Campaign
+from chaos.campaign import ActionKind, Campaign
 from chaos.check import Facts
 from chaos.conductor import Counts
+from chaos.copies import Copies
+from chaos.latencies import Latencies
 from chaos.monitor import HealthSamples
 from chaos.rebuilds import Rebuilds
 
 _LINE_SECONDS = 10.0
+
+_NAMES: dict[ActionKind, str] = {
+    "kill": "kill -9 of {}",
+    "pause": "SIGSTOP of {} for longer than its session",
+    "stop": "SIGSTOP of {}",
+    "hand over": "SIGTERM of {}",
+    "wipe": "FLUSHALL of {}",
+    "fill": "full disk of {}",
+    "jump": "clock jumps of {}",
+}
 
 console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -67,6 +78,8 @@ class Report:
     counts: Counts
     samples: HealthSamples
     rebuilds: Rebuilds
+    copies: Copies
+    latencies: Latencies | None
     rebalances: int
     facts: Facts | None
     digests: list[str]
@@ -83,10 +96,8 @@ class Report:
         """All figures by name."""
         tally = self.counts.tally
         return {
-            **{f"kill -9 of {kind}": count for kind, count in sorted(self.counts.kills.items())},
+            **{_NAMES[kind].format(target): count for (kind, target), count in sorted(self.counts.done.items())},
             "two workers down at once": self.counts.both_down,
-            "workers paused for longer than their session (SIGSTOP)": self.counts.pauses,
-            **{f"SIGSTOP of {kind}": count for kind, count in sorted(self.counts.stops.items())},
             "rebalances": self.rebalances,
             "health samples": self.samples.total,
             "health samples with problems": self.samples.unhealthy,
@@ -94,6 +105,13 @@ class Report:
             "rebuilds killed": self.rebuilds.killed,
             "rebuilds finished": self.rebuilds.finished,
             "rebuilds failed, a service was unreachable": self.rebuilds.failed,
+            "copies started": self.copies.started,
+            "copies killed": self.copies.killed,
+            "copies whose disk was full": self.copies.full,
+            "copies finished": self.copies.finished,
+            "copies failed, a service was unreachable or the disk full": self.copies.failed,
+            **{f"operations on lists: {what}": count for what, count in sorted(tally.operations.items())},
+            **(_of_triggers(self.latencies) if self.latencies is not None else {}),
             "events acknowledged": tally.acknowledged,
             "events sent twice on purpose": tally.again,
             "contradictions planted": tally.contradictions,
@@ -125,9 +143,9 @@ class Report:
         else:
             out.print(f"seed {self.campaign.seed}; logs, histories and data: {self.folder}", markup=False)
 
-    def print_json(self) -> None:
-        """Print everything as JSON."""
-        document = {
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
             "seed": self.campaign.seed,
             "clean": self.clean,
             "findings": self.findings,
@@ -135,7 +153,17 @@ class Report:
             "digests": self.digests,
             "folder": str(self.folder),
         }
-        print(json.dumps(document, indent=2))
+
+
+def _of_triggers(latencies: Latencies) -> dict[str, float]:
+    return {
+        "promises": latencies.triggers,
+        "promises from 30 s after a fault on": latencies.calm,
+        "seconds: their answers, median": round(latencies.p50_seconds, 2),
+        "seconds: their answers, p99": round(latencies.p99_seconds, 2),
+        "seconds: their answers, longest": round(latencies.max_seconds, 2),
+        "seconds: the longest of all answers": round(latencies.longest_seconds, 1),
+    }
 
 
 def _named(facts: Facts) -> dict[str, int]:

@@ -1,9 +1,7 @@
 """A run: the campaign, the wait for the views, the checker, and `recallog verify`."""
 
 import asyncio
-import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +15,12 @@ from chaos.campaign import Campaign
 from chaos.check import Facts, check
 from chaos.conductor import TOPIC, Conductor
 from chaos.evidence import Dump, Evidence
-from chaos.processes import Model, Task, recallog
+from chaos.outcome import copy_findings, latency_findings, list_findings, open_memory
+from chaos.processes import Failed, Model, json_of
 from chaos.producer import history_of
 from chaos.rebalances import rebalances
 from chaos.report import Report, Show
-from recallog import Memory, Settings
+from recallog import Memory
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.models.beliefs.triggers import REFLECTION
@@ -29,26 +28,34 @@ from recallog_schemas.models.beliefs.triggers import REFLECTION
 CATCH_UP_SECONDS_MAX = 180.0
 _GROUPS = "recallog."
 """The prefix of the names of the workers' consumer groups."""
-COMMAND_SECONDS_MAX = 300.0
 _FINDING_CHARS_MAX = 400
 _SHOWN_MAX = 5
 
 
-class Failed(Exception):
-    """The run cannot go on; the text is its last finding."""
+def run(
+    campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show, shim: Path | None = None
+) -> Report:
+    """Execute the campaign on `kafka` and `redis`, both new and running, and check the result.
 
-
-def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show) -> Report:
-    """Execute the campaign on `kafka` and `redis`, both new and running, and check the result."""
+    Clocks jump if there is a `shim` (see `clocks`).
+    """
     model = Model(folder / "model")
     try:
         model.start()
-        return _run(campaign, folder, kafka, redis, model, show)
+        return _run(campaign, folder, kafka, redis, model, show, shim)
     finally:
         model.kill()
 
 
-def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, model: Model, show: Show) -> Report:
+def _run(
+    campaign: Campaign,
+    folder: Path,
+    kafka: LocalKafka,
+    redis: LocalRedis,
+    model: Model,
+    show: Show,
+    shim: Path | None,
+) -> Report:
     seconds: dict[str, float] = {}
     findings: list[str] = []
     facts: Facts | None = None
@@ -63,18 +70,20 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
         finally:
             seconds[phase] = time.monotonic() - began
 
-    with Conductor(campaign, folder, kafka, redis, model, show.update) as conductor:
+    with Conductor(campaign, folder, kafka, redis, model, show.update, shim) as conductor:
         try:
             with timed("chaos"):
                 conductor.run()
             with timed("waiting for the views and for answers"):
                 asyncio.run(_caught_up(conductor))
-            with timed("checking the history"):
-                facts, wrong = check(
-                    _evidence(campaign, folder, kafka, redis),
-                    {space: campaign.events_of(space) for space in campaign.space_names},
-                )
+            with timed("checking topic and views"):
+                found = _evidence(campaign, folder, kafka, redis)
+                facts, wrong = check(found, {space: campaign.events_of(space) for space in campaign.space_names})
                 findings += wrong
+            with timed("checking the copy"):
+                findings += copy_findings(conductor, found.topic)
+            with timed("checking lists and promises"):
+                findings += asyncio.run(list_findings(conductor, found.topic))
             with timed("recallog verify"):
                 digests.append(_verify(folder, conductor.settings, "verify", findings))
             if campaign.thorough:
@@ -91,10 +100,12 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
             conductor.counts,
             conductor.monitor.samples,
             conductor.rebuilds,
+            conductor.copies,
+            conductor.tail.latencies(conductor.faults),
             rebalances(kafka.bootstrap, _GROUPS),
             facts,
             digests,
-            conductor.counts.findings + findings,
+            conductor.counts.findings + findings + latency_findings(conductor),
             seconds,
             folder,
         )
@@ -102,10 +113,9 @@ def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis,
 
 async def _caught_up(conductor: Conductor) -> None:
     """Wait until every trigger is answered, the views have processed all partitions, and every worker is healthy."""
-    settings = Settings(ledger=conductor.settings["RECALLOG_LEDGER"], views=conductor.settings["RECALLOG_VIEWS"])
     deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
     behind: object = "unknown"
-    async with Memory.open(settings) as memory:
+    async with open_memory(conductor) as memory:
         while time.monotonic() < deadline:
             try:
                 status = await memory.admin.status()
@@ -172,27 +182,6 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
         if table["difference"] is not None
     ]
     return str(report["digest"])
-
-
-def json_of(
-    folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
-) -> Any:
-    """The JSON document that a `recallog` command prints."""
-    patient = {**settings, "RECALLOG_DEADLINE_SECONDS": "30"}  # nothing is stopped any more, but the machine is busy
-    task = Task(recallog(*arguments), folder, folder / f"{name}.log", patient)
-    try:
-        code = task.wait(COMMAND_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"recallog {arguments[0]} has not ended after {COMMAND_SECONDS_MAX:g} s") from None
-    finally:
-        task.kill()
-    output = task.log.read_text(errors="replace")
-    if code not in codes:
-        raise Failed(f"recallog {arguments[0]} ended with {code}: {output[-1000:]}")
-    try:
-        return json.loads(output.splitlines()[-1])  # lines of progress are before it where the command took long
-    except (ValueError, IndexError):
-        raise Failed(f"recallog {arguments[0]} printed no JSON: {output[-1000:]}") from None
 
 
 def new_seed() -> int:

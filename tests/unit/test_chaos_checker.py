@@ -3,19 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from chaos import history, own_writes
-from chaos.campaign import KAFKA, MODEL, REDIS, Campaign
+from chaos.campaign import KAFKA, MODEL, REDIS, ActionKind, Campaign
 from chaos.check import check
 from chaos.events import NUMBER, contradiction, event_of
 from chaos.evidence import Dump, Evidence, TopicRecord, dump
 from chaos.history import Acknowledged
+from chaos.processes import json_of
 from chaos.reader import Truth, WrongAnswer
-from chaos.run import json_of
 from recallog_projections.tables import Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_schemas import Event, Position, codec
@@ -212,14 +212,24 @@ def test_a_seed_determines_events_and_actions() -> None:
 def test_a_campaign_contains_all_its_kills_of_each_kind(campaign: Callable[[int], Campaign], seed: int) -> None:
     planned = campaign(seed)
     kills = [targets for action in planned.actions() if action.kind == "kill" for targets in action.targets]
-    counted = [target for target in kills if target not in (*planned.producer_names, MODEL)]
+    counted = [target for target in kills if target not in (*planned.producer_names, *planned.appender_names, MODEL)]
     assert kills.count(MODEL) >= 2
     assert len(counted) == planned.kills
     assert {REDIS, KAFKA} < set(counted)
     assert sum(targets in planned.worker_names for targets in counted) >= 4 * planned.kills // 10
-    assert {action.kind for action in planned.actions()} == {"kill", "pause", "stop", "rebuild"}
+    assert {action.kind for action in planned.actions()} == set(get_args(ActionKind))
     stopped = [action.targets[0].partition("-")[0] for action in planned.actions() if action.kind == "stop"]
     assert Counter(stopped) == dict.fromkeys(("worker", REDIS, KAFKA), planned.stops // 3)
+
+
+@pytest.mark.parametrize("seconds", [60, 600, 3_600])
+def test_a_campaign_that_lasts_has_calm_after_each_storm_and_about_the_time_that_was_asked_for(seconds: int) -> None:
+    planned = Campaign.lasting(SEED, seconds)
+    actions = planned.actions()
+    calm = [number for number, action in enumerate(actions) if action.after_seconds >= planned.calm_seconds]
+    assert calm == [*range(calm[0], len(actions), calm[0])]
+    assert sum(action.after_seconds for action in actions) < 1.3 * seconds + 120
+    assert {action.kind for action in actions} >= {"kill", "wipe", "fill", "rebuild"}
 
 
 # Answers to the reader.
