@@ -6,6 +6,7 @@ Processes, signals and the model are real.
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,8 +18,10 @@ from recallog import Memory, layout
 from recallog.index import hosting, messages
 from recallog.index.hosting import Lease
 from recallog.index.service_process import ServiceProcess
+from recallog.index_service.host import _serving, _write_log
 from recallog.settings import Settings
-from recallog_schemas.errors import IndexUnavailable, RecallogError
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_schemas.errors import IndexLost, IndexUnavailable, RecallogError
 from support.events import event, recorded, run
 from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings
 from support.waiting import WAIT_SECONDS, until
@@ -206,6 +209,55 @@ def test_the_folder_of_the_socket_is_open_to_its_user_alone(tmp_path: Path, monk
         assert hosting.find_socket(session / "m").parent == beside
     beside.chmod(0o755)
     assert hosting.find_socket(session / "m").parent == session / "m" / layout.INDEX
+
+
+def test_a_relative_folder_for_the_session_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "session").mkdir(0o700)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "session")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert hosting.find_socket(tmp_path / "m").parent == tmp_path / f"recallog-{os.getuid()}"
+
+
+@pytest.mark.parametrize("name", [b"deleted", b"not UTF-8: \xff"])
+def test_a_program_in_an_unusual_working_folder_can_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if name == b"deleted":
+        folder.rmdir()
+    own, other = socket.socketpair()
+    Lease(own, 0, settings(tmp_path)).close()
+    assert other.recv(messages.HANDSHAKE_BYTES_MAX)
+    other.close()
+
+
+def test_a_request_to_a_process_that_has_just_ended_is_not_an_error(tmp_path: Path) -> None:
+    own, other = socket.socketpair()
+    other.close()
+    lease = Lease(own, 0, settings(tmp_path))
+    with pytest.raises(EOFError):
+        lease.read_ending()
+    assert not lease.is_served
+    lease.close()
+
+
+def test_what_the_engine_logs_is_in_the_log_of_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / layout.INDEX_ENGINE
+
+    async def work() -> None:
+        engine = EdgeEngine(folder)
+        await engine.create("0-made", 4)
+        (folder / "0-made" / "points.db").write_bytes(b"")
+        _serving.set(tmp_path)
+        with _write_log(tmp_path), pytest.raises(IndexLost):
+            await engine.count("0-made")
+        await engine.close()
+
+    run(work())
+    assert "set aside" in (tmp_path / layout.INDEX_LOG).read_text()
 
 
 def test_a_folder_is_not_served_if_no_place_is_suitable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ _INHERITED = re.compile(
 
 
 def inherited_environment() -> dict[str, str]:
-    """The part of the environment that the process gets. Settings of a folder, and other secrets, are not in it."""
+    """The part of the environment that the process gets. Of secrets, it has only those of proxies and model hubs."""
     found = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
     if searched := found.get("PYTHONPATH"):
         found["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, searched.split(os.pathsep)))
@@ -64,10 +64,10 @@ def find_socket(home: Path) -> Path:
 
 
 def _candidates(home: Path) -> Iterator[Path]:
-    session = os.environ.get("XDG_RUNTIME_DIR")
+    session = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     with suppress(OSError):
-        if session and _is_private(Path(session)):  # after `su` it may be the folder of another user
-            yield Path(session) / "recallog"
+        if session.is_absolute() and _is_private(session):  # after `su` it may be the folder of another user
+            yield session / "recallog"
     yield Path(tempfile.gettempdir()) / f"recallog-{os.getuid()}"
     yield home.absolute() / layout.INDEX
 
@@ -101,8 +101,9 @@ class Lease:
         """Whether the process has begun to serve the folder."""
         self._socket = connection
         self._stream: IO[bytes] = connection.makefile("rb")
-        serve = messages.Serve(messages.encode_settings(settings), str(Path.cwd()))
-        connection.sendall(messages.frame_message(messages.Handshake("")) + messages.frame_message(serve))
+        serve = messages.Serve(messages.encode_settings(settings), _find_working_folder())
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has just ended, which `read_ending` reports
+            connection.sendall(messages.frame_message(messages.Handshake("")) + messages.frame_message(serve))
         connection.settimeout(None)
         self._readable = select.poll()
         self._readable.register(connection, select.POLLIN)
@@ -140,6 +141,14 @@ class Lease:
         """Disconnect."""
         self._stream.close()
         self._socket.close()
+
+
+def _find_working_folder() -> str:
+    """The folder to which names of models are relative; "/" if it was deleted, or if its name is not valid UTF-8."""
+    try:
+        return str(Path.cwd()).encode().decode()
+    except (OSError, UnicodeError):
+        return "/"
 
 
 def pid_of_peer(connection: socket.socket) -> int:
