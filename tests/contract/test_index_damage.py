@@ -144,6 +144,9 @@ ENGINE_DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda home: overwritten(file_of(home, f"{VECTORS}/tq_vectors/chunk_0.mmap"), 0, GARBAGE),
         "its vectors differ from their checksum",
     ),
+    "rows deleted": (lambda home: file_of(home, "points.db").unlink(), r"points\.db of an index, .*, is missing"),
+    "rows truncated": (lambda home: os.truncate(file_of(home, "points.db"), 0), r"points\.db is damaged"),
+    "rows overwritten": (lambda home: overwritten(file_of(home, "points.db"), 8192, GARBAGE), r"points\.db is damaged"),
     "vectors lost": (lambda home: file_of(home, f"{VECTORS}/tq_offsets/status.dat").unlink(), "its vectors differ"),
 }
 

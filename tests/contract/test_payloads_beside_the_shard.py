@@ -1,5 +1,6 @@
 """Payloads are in a file beside the shard: interrupted writes, lost rows, and collections of older versions."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -10,6 +11,7 @@ import qdrant_edge as qdrant
 
 from recallog_projections.index.engines.edge import FIELD_PAGE_BYTES, EdgeEngine
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Point, Search
+from recallog_schemas.errors import IndexLost
 from recallog_testing.contracts.engine import point
 from support.events import run
 
@@ -119,6 +121,42 @@ def test_a_row_that_is_lost_or_differs_from_the_shard_is_noticed(
         await engine.close()
 
     run(work())
+
+
+def test_a_collection_whose_file_was_deleted_is_not_taken_for_one_of_an_older_version(tmp_path: Path) -> None:
+    points = village(2)
+
+    async def work() -> None:
+        engine = await written(tmp_path, points)
+        await engine.close()
+        (tmp_path / NAME / "points.db").unlink()
+        engine = EdgeEngine(tmp_path)
+        with pytest.raises(IndexLost, match=r"points\.db"):
+            await found(engine, points[0])
+        assert await engine.collections() == set()
+        await engine.close()
+
+    run(work())
+
+
+def test_a_point_keeps_its_row_until_its_deletion_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut, the shard may still have a point whose deletion was not synced."""
+    first, second = village(2)
+    rows, fsync = list[int](), os.fsync
+
+    def count_rows(file: int) -> None:
+        with closing(sqlite3.connect(tmp_path / NAME / "points.db")) as connection:
+            rows.extend(connection.execute("SELECT count(*) FROM points").fetchone())
+        fsync(file)
+
+    async def work() -> None:
+        engine = await written(tmp_path, [first, second])
+        monkeypatch.setattr(os, "fsync", count_rows)
+        await engine.delete(NAME, [first.id])
+        await engine.close()
+
+    run(work())
+    assert set(rows) == {2}
 
 
 def test_a_deleted_point_leaves_no_row(tmp_path: Path) -> None:

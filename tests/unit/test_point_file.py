@@ -111,6 +111,20 @@ def test_a_write_that_fails_changes_nothing(path: Path) -> None:
     file.close()
 
 
+def test_a_full_disk_is_not_damage_and_what_was_written_remains(path: Path) -> None:
+    file = PointFile(path, KeptBytes(ENOUGH))
+    file.write([written(0, 1)])
+    (pages,) = file._connection.execute("PRAGMA page_count").fetchone()
+    file._connection.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        file.write([written(number, 9) for number in range(200)])
+    file._connection.execute("PRAGMA max_page_count=1000000")
+    assert compared([*file.read_whole([name_of(0)])]) == compared([written(0, 1)])
+    file.write([written(1)])
+    assert compared([*file.read_whole([name_of(1)])]) == compared([written(1)])
+    file.close()
+
+
 @pytest.mark.parametrize("column", ["payload", "terms", "texts"])
 def test_a_row_that_cannot_be_read_is_damage(path: Path, column: str) -> None:
     file = PointFile(path, KeptBytes(ENOUGH))

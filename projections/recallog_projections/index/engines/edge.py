@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -208,6 +209,7 @@ class EdgeEngine(Engine):
             await self._run(self._delete, collection, wanted[start : start + DELETED_POINTS])
         if wanted:
             await self._run(self._sync, collection)
+            await self._run(self._delete_rows, collection, wanted)
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         return await self._run(self._search, collection, searches)
@@ -241,7 +243,8 @@ class EdgeEngine(Engine):
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         if self._closed:
             raise closed_error()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
+        run = copy_context().run  # the context of the call tells to which log its messages belong
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
         with self._calling(), self._translated_errors():
@@ -331,8 +334,11 @@ class EdgeEngine(Engine):
         found = self._shard(collection)
         found.counts.clear()
         found.shard.update(qdrant.UpdateOperation.delete_points(list(ids)))
-        found.file.delete(ids)
         found.unflushed_bytes += sum(map(len, ids))
+
+    def _delete_rows(self, collection: str, ids: Sequence[str]) -> None:
+        """Called after a sync: after a power cut, a point that the shard still has would be damaged without its row."""
+        self._shard(collection).file.delete(ids)
 
     def _sync(self, collection: str) -> None:
         """Sync the write-ahead log, which the library leaves in the system's cache, so that it survives a power cut."""
@@ -536,7 +542,7 @@ def _load_shard(path: Path) -> qdrant.EdgeShard:
 
 
 def _payloads_in(shard: qdrant.EdgeShard) -> Iterator[StoredFields]:
-    """The payloads and terms of the points of a shard of an older version."""
+    """The payloads and terms of the points of a shard of an older version. Raises `IndexDamaged` if it is not one."""
     after = None
     while True:
         request = qdrant.ScrollRequest(offset=after, limit=_MOVED_POINTS, with_payload=True, with_vector=["terms"])
@@ -544,6 +550,8 @@ def _payloads_in(shard: qdrant.EdgeShard) -> Iterator[StoredFields]:
         for record in records:
             payload = dict(record.payload or {})
             payload.pop(_VECTORS_CHECKSUM, None)
+            if payload.keys() <= {*_FILTERED}:
+                raise IndexDamaged(f"{_POINTS} of an index, which has its payloads, is missing")
             yield str(record.id), payload, terms_of(record) or _NO_TERMS
         if after is None:
             return

@@ -8,7 +8,7 @@ points, so some are kept.
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,12 @@ class PointFile:
     def __init__(self, path: Path, bound: KeptBytes) -> None:
         self._path = path
         self._kept = KeptPoints(bound)
-        with self._finding_damage():
-            self._connection = connect(path, "rw", _WAIT_SECONDS)
+        with self._finding_damage(), ExitStack() as failing:
+            self._connection = failing.enter_context(closing(connect(path, "rw", _WAIT_SECONDS)))
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
             self._connection.execute("SELECT 1 FROM points LIMIT 1").fetchone()
+            failing.pop_all()
 
     @classmethod
     def create(cls, path: Path, points: Iterable[StoredFields] = ()) -> None:
@@ -120,7 +121,8 @@ class PointFile:
                 self._connection.executemany(statement, written)
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # on a full disk, SQLite has rolled back itself
+                    self._connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
