@@ -85,7 +85,8 @@ async def place(home: Path) -> AsyncIterator[Place]:
 
     async with memory_with(home, index) as memory:
         yield Place(memory, made[0], embedder)
-    await rows.close()  # its log must not remain beside the file that is damaged next
+    await rows.close()  # its log must not remain beside the file that is damaged next, nor that of the points
+    await engine.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,11 @@ from recallog.index import hosting, messages
 from recallog.index.hosting import Lease
 from recallog.index.service_process import ServiceProcess
 from recallog.index_service.host import _serving, _write_log
+from recallog.index_service.service import Service
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, RecallogError
+from recallog_streams.stop_signal import StopSignal
 from support.events import event, recorded, run
 from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings
 from support.waiting import WAIT_SECONDS, until
@@ -242,6 +244,23 @@ def test_a_request_to_a_process_that_has_just_ended_is_not_an_error(tmp_path: Pa
         lease.read_ending()
     assert not lease.is_served
     lease.close()
+
+
+def test_a_folder_for_which_no_call_came_is_closed_too(tmp_path: Path) -> None:
+    """Its process may serve other folders for days."""
+
+    async def work() -> None:
+        (tmp_path / layout.INDEX).mkdir()
+        stopping, engine = StopSignal(), EdgeEngine(tmp_path / layout.INDEX_ENGINE)
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            await memory.publish(event())
+        service = Service(settings(tmp_path), stopping, engine, tmp_path, "socket")
+        stopping.set()
+        await service.run()
+        with pytest.raises(IndexUnavailable, match="closed"):
+            await engine.collections()
+
+    run(work())
 
 
 def test_what_the_engine_logs_is_in_the_log_of_its_folder(tmp_path: Path) -> None:

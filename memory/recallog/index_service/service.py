@@ -112,7 +112,8 @@ class Service:
             aside.touch(mode=0o600)
             aside.write_bytes(msgspec.json.encode(self._named))
             aside.replace(self._address)
-            await asyncio.gather(self._indexer.run(self._stopping, self._report_indexed), self._end_when_idle())
+            indexer = self._index.indexer  # `self._index` closes the one that it has given out
+            await asyncio.gather(indexer.run(self._stopping, self._report_indexed), self._end_when_idle())
 
     async def _close_memories(self) -> None:
         for memory in self._memories.values():
