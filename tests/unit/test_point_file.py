@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_rows_are_read_once_and_the_least_recently_used_are_given_up(path: Path)
     list(bounded.read([name_of(0), name_of(1)]))
     list(bounded.read([name_of(0)]))
     list(bounded.read([name_of(2)]))
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute("DELETE FROM points")
     assert compared([*bounded.read([name_of(0), name_of(1), name_of(2)])]).keys() == {name_of(0), name_of(2)}
     bounded.close()
@@ -129,7 +130,7 @@ def test_a_full_disk_is_not_damage_and_what_was_written_remains(path: Path) -> N
 def test_a_row_that_cannot_be_read_is_damage(path: Path, column: str) -> None:
     file = PointFile(path, KeptBytes(ENOUGH))
     file.write([written(0)])
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute(f"UPDATE points SET {column} = ?", (b"{7",))
     with pytest.raises(IndexDamaged, match=str(path)):
         list(file.read_whole([name_of(0)]))
