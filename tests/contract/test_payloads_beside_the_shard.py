@@ -139,6 +139,27 @@ def test_a_collection_whose_file_was_deleted_is_not_taken_for_one_of_an_older_ve
     run(work())
 
 
+def test_what_was_set_aside_is_deleted_with_the_next_collection(tmp_path: Path) -> None:
+    """It may have texts that an erasure, which drops a collection, erases."""
+    folder = tmp_path / "engine"
+
+    async def work() -> None:
+        await (await written(folder, village(2))).close()
+        os.truncate(folder / NAME / "points.db", 0)
+        engine = EdgeEngine(folder)
+        with pytest.raises(IndexLost):
+            await engine.count(NAME)
+        (tmp_path / "engine.damaged").mkdir()
+        assert [*folder.glob("*.damaged")]
+        await engine.create(NAME, 4)
+        assert [*folder.glob("*.damaged")]
+        await engine.drop(NAME)
+        await engine.close()
+
+    run(work())
+    assert not [*tmp_path.rglob("*.damaged")]
+
+
 def test_a_point_keeps_its_row_until_its_deletion_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a power cut, the shard may still have a point whose deletion was not synced."""
     first, second = village(2)

@@ -4,7 +4,7 @@ library.
 <folder>/<collection>/          a complete shard, and points.db: the payloads and terms of its points
 <folder>/<collection>.new/      a shard that is being created; after a crash it is deleted
 <folder>/<collection>.dropped/  a shard that is being deleted
-<folder>/<collection>.damaged/  the last shard that could not be opened
+<folder>/<collection>.damaged/  the last shard that could not be opened, until another collection is dropped
 <folder>/.lock                  held while shards are created and deleted
 
 No graph is built (only `optimize` would build one), so that every search is exact: it takes about 10 ms for a space of
@@ -298,6 +298,8 @@ class EdgeEngine(Engine):
             path.rename(self._folder / f"{collection}.dropped")
             sync(self._folder)
             self._delete_leftovers()
+            for aside in (*self._folder.glob("*.damaged"), self._folder.with_name(f"{self._folder.name}.damaged")):
+                shutil.rmtree(aside, ignore_errors=True)  # an erasure drops the collections that have what it erases
 
     def _delete_leftovers(self) -> None:
         """Delete shards whose creation or deletion was interrupted."""
