@@ -5,6 +5,7 @@ Processes, signals and the model are real.
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -180,6 +181,22 @@ def test_the_process_does_not_have_the_secrets_of_the_program_that_starts_it(
     environment = run(work())
     assert b"sk-" not in environment
     assert b"RECALLOG_" not in environment
+
+
+def test_the_process_may_open_as_many_files_as_the_system_allows(homes: tuple[Path, Path]) -> None:
+    """It has the files of all folders; a program that starts it, those of its own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+
+    async def work() -> tuple[int, int]:
+        async with Memory.open(settings(homes[0])) as memory:
+            await memory.recall("village", "baker", MILL[0], wait_index=True)
+            return resource.prlimit(address(homes[0]).pid, resource.RLIMIT_NOFILE)
+
+    try:
+        assert run(work()) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("differs", ["version", "proxy"])

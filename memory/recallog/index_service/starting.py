@@ -5,7 +5,9 @@ Imports are deferred, so that programs can connect to the process before it impo
 
 import logging
 import os
+import resource
 import socket
+from contextlib import suppress
 
 from recallog.json_lines import JsonLines
 
@@ -16,6 +18,9 @@ def main() -> None:
 
     listener = socket.socket(fileno=os.dup(0))
     listener.listen()  # from here on, the system names this process to programs that connect
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # macOS refuses its own "unlimited"
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a folder takes 20 files; most systems allow 1,024
     os.umask(private_files.UMASK)  # the engine's library creates files too
     logging.basicConfig(level=logging.INFO, handlers=[handler := logging.StreamHandler()])
     handler.setFormatter(JsonLines())
