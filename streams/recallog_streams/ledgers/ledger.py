@@ -335,7 +335,10 @@ class Ledger(ABC):
         raise NotImplementedError
 
     async def name_successor(self, target: "Ledger") -> None:
-        """Name the ledger that has all events of this retired one: `append` raises `LedgerMoved` with its name."""
+        """Name the ledger that has all events of this retired one: `append` raises `LedgerMoved` with its name.
+
+        Raises `LedgerMoved` if this one names another ledger already.
+        """
         raise NotImplementedError
 
     @abstractmethod

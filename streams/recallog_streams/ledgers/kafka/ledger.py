@@ -132,15 +132,17 @@ class KafkaLedger(Ledger):
     async def _check_not_retired(self, *, known: bool = True) -> None:
         if not await self._topics.is_retired(known=known):
             return
-        if topic := await self._retirement.successor():
+        await self._check_not_moved()
+        raise StorageUnavailable(f"the last events of {self.address} are being moved to another topic. Try again")
+
+    async def _check_not_moved(self, target: str = "") -> None:
+        """Raise `LedgerMoved` if the topic names a successor other than `target`."""
+        if (topic := await self._retirement.successor()) not in ("", target):
             raise LedgerMoved(
-                f"nothing was written: the events of {self.address} were moved to the topic {topic}. Set "
-                "RECALLOG_LEDGER to that topic, and send them there with the same ids",
+                f"the events of {self.address} were moved to the topic {topic}. Set RECALLOG_LEDGER to that topic, and "
+                "send events there, refused ones with the same ids",
                 ledger=topic,
             )
-        raise StorageUnavailable(
-            f"nothing was written: the last events of {self.address} are being moved to another topic. Try again"
-        )
 
     def check_successor(self, target: Ledger) -> None:
         if not isinstance(target, KafkaLedger) or len(target.address.topic) > markers.TOPIC_CHARS_MAX:
@@ -152,6 +154,7 @@ class KafkaLedger(Ledger):
 
     async def name_successor(self, target: Ledger) -> None:
         _, _, topic = target.location.rpartition("/")
+        await self._check_not_moved(topic)
         await self._retirement.name_successor(topic, await self.partitions())
 
     async def _check_after(self, positions: Sequence[Position], ends: Mapping[int, int]) -> None:
