@@ -182,6 +182,7 @@ def test_an_interrupted_drop_is_completed(engine: ServerEngine, server: StandIn,
     server.fails(call, 500, "Service internal error: out of luck")
     with pytest.raises(IndexUnavailable, match=r"answers 500: .*out of luck"):
         run(engine.drop("0-a"))
+    assert "0-a" in run(engine.collections())  # garbage still, for which an erasure waits
     if then == "drop again" or call != "/points/delete":
         run(engine.drop("0-a"))
     elif then == "create another":

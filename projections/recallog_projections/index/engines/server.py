@@ -128,7 +128,8 @@ class ServerEngine(Engine):
     async def collections(self) -> set[str]:
         aliases = await self._find_aliases()
         existing = [each.name for each in (await self._qdrant.run(self._client.get_collections)).collections]
-        names = {each.removeprefix(self._aliases_prefix) for each in aliases}
+        # An interrupted drop is listed until it is complete: its points are still there.
+        names = {each.removeprefix(self._aliases_prefix).removesuffix(_DROPPED) for each in aliases}
         names |= {name.removeprefix(self._prefix) for name in existing if name.startswith(self._prefix)}
         return {name for name in names if NAME.fullmatch(name)}
 

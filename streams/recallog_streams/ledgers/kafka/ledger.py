@@ -110,6 +110,7 @@ class KafkaLedger(Ledger):
         topic = await self._same_until(give_up)
         await self._topics.check_keeps_events()
         await self._check_not_retired()
+        batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES  # before another call sees that it is retired
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
@@ -119,7 +120,6 @@ class KafkaLedger(Ledger):
         if guard is not None:
             await guard.check(partitions, topic.id)
         ends = {partition: self._ends.get(partition, 0) for partition in partitions}
-        batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES
         try:
             positions = await self._writer.append(messages, batch_bytes, give_up)
         except StorageError as error:
