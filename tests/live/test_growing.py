@@ -206,7 +206,9 @@ def test_producers_wait_until_the_last_events_are_copied(move: Move) -> None:
             await source.append([event(id="second")])
         await source.name_successor(target)
         with pytest.raises(LedgerMoved, match="were moved to the topic"):
-            await source.name_successor(source)  # in favour of another topic
+            await source.check_successor(source)  # in favour of another topic
+        with pytest.raises(LedgerMoved, match="were moved to the topic"):
+            await source.name_successor(source)
 
     asyncio.run(with_ledgers(move, work))
 

@@ -144,9 +144,10 @@ class KafkaLedger(Ledger):
                 ledger=topic,
             )
 
-    def check_successor(self, target: Ledger) -> None:
+    async def check_successor(self, target: Ledger) -> None:
         if not isinstance(target, KafkaLedger) or len(target.address.topic) > markers.TOPIC_CHARS_MAX:
-            super().check_successor(target)
+            return await super().check_successor(target)
+        return await self._check_not_moved(target.address.topic)
 
     async def retire(self) -> list[int]:
         """As in `Ledger.retire`. The user needs AlterConfigs on the topic, and Write."""
