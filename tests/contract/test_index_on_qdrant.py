@@ -137,3 +137,25 @@ def test_an_index_that_is_built_again_from_nothing_leaves_one_collection(tmp_pat
         assert len({(each.payload or {})["generation"] for each in stored}) == 1
 
     on_server(tmp_path, work)
+
+
+def test_the_indexes_of_two_ledgers_with_different_prefixes_are_apart(tmp_path: Path) -> None:
+    """Each ledger takes the generations under its prefix that it does not know for garbage."""
+
+    async def scenario(url: str) -> None:
+        made: list[Indexer] = []
+
+        def index(ledger: Ledger) -> Indexer:
+            made.append(indexing_of(ledger, ServerEngine(f"{url}?prefix=ledger-{len(made)}", deadline_seconds=60)))
+            return made[-1]
+
+        async with memory_with(tmp_path / "old", index) as old, memory_with(tmp_path / "new", index) as new:
+            for memory in (old, new):
+                await memory.publish_many([event(payload={"text": text}) for text in TEXTS])
+                await catch_up(made[-1] if memory is new else made[0])
+            before = await recalled(old)
+            await new.admin.rebuild(what="index")
+            assert await recalled(old) == await recalled(new) == before
+
+    with qdrant_stand_in.serve() as server:
+        run(scenario(server.url))
