@@ -169,6 +169,7 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
     kind: Any = getattr(errors, name)
     raised: Exception = {
         "IdConflict": lambda: kind("It happened.", path="payload.text", position="0:41"),
+        "LedgerMoved": lambda: kind("It happened.", ledger="recallog.events.2"),
         "ModelFailed": lambda: kind("It happened.", retryable=True, retry_after_seconds=2.5),
         "Refused": lambda: kind("It happened.", reason="pins"),
         "Conflict": lambda: kind("It happened.", version=3),

@@ -265,7 +265,8 @@ async def _by_vector(
     if asked:
         found += await by_meaning(index, asked, [*query.make_filters(), *wanted], limit, _ORDINAL)
     if not searched and (not asked or index.unread):
-        searches = [Search(within, limit, payload=_ORDINAL) for within in wanted]
+        without_vector = [replace(within, only_multilingual=bool(asked)) for within in wanted]
+        searches = [Search(within, limit, payload=_ORDINAL) for within in without_vector]
         found += await index.engine.search(index.collection, searches)
     return list(chain.from_iterable(found))
 

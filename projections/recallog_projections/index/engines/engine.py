@@ -124,7 +124,7 @@ class Filter:
     ids: Collection[str] | None = None
     """Only these points."""
     only_multilingual: bool = False
-    """Only points without `dense`, in a collection with multilingual vectors."""
+    """Only points without `dense`: the multilingual model has read their text, or no model has yet."""
 
 
 @dataclass(frozen=True, slots=True)
