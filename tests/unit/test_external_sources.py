@@ -60,6 +60,7 @@ async def test_a_source_gets_the_question_and_its_first_results_are_shown() -> N
         assert page.format().splitlines()[1:3] == [f"[tickets] «shop assistant Acme {number}»" for number in (0, 1)]
         only = await memory.search(*A, "Acme", include_external=True, external=["wiki", "unknown"])
         assert {hit.source for hit in only.external} == {"wiki"}
+        assert only.external_reason == "unknown: no such source"
 
 
 async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reason(tmp_path: Path) -> None:
@@ -71,6 +72,14 @@ async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reaso
         assert {hit.source for hit in page.external} == {"tickets"}
         assert page.external_reason == "broken: RuntimeError; silent: no answer within 0.2 s"
         assert len(page.hits) == 1
+
+
+@pytest.mark.parametrize("result", ["\ud800", {"text": "t", "id": "\ud800"}, {"text": 5}, {"id": "1"}, 7])
+async def test_a_source_with_a_result_that_cannot_be_sent_is_left_out(result: object) -> None:
+    async with await shop({"broken": lambda *_: [result], "tickets": tickets}) as memory:
+        page = await memory.search(*A, "Acme", limit=1, include_external=True)
+        assert "broken: " in page.model_dump_json()
+        assert {hit.source for hit in page.external} == {"tickets"}
 
 
 async def test_without_sources_the_answer_says_so() -> None:

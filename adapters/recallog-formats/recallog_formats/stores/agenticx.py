@@ -53,6 +53,8 @@ def _documents(path: Path) -> list[tuple[str, Path]]:
 
 def _document(row: Fields, into: Destination) -> dict[str, Any]:
     file: Path = row["file"]
+    if file.is_symlink():
+        raise LeftOutRow("a symbolic link, which may lead out of the folder")
     try:
         text, at = file.read_text(encoding="utf-8"), file.stat().st_mtime
     except OSError as error:
