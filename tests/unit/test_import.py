@@ -446,6 +446,7 @@ DEEP = '{"a":' * 30_000 + "1" + "}" * 30_000
     ("system", "document", "places"),
     [
         (mem0, {"results": [], "relations": 5}, ["relations"]),
+        (mem0, {"results": [{"id": None, "memory": "x", "user_id": "u"}]}, ["memory None"]),
         (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "categories": "health"}]}, ["memory m-1"]),
         (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "categories": {"a": 1}}]}, ["memory m-1"]),
         (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "metadata": DEEP}]}, ["memory m-1"]),
@@ -516,6 +517,15 @@ def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + bytes(50))
     with pytest.raises(InvalidArgument, match="it is damaged"):
         list(tramontane.STORE.read(path, INTO))
+
+
+def test_a_session_has_the_same_name_whatever_path_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = tmp_path / "s-2"
+    session.mkdir()
+    (session / "messages.json").write_text('[{"role": "user", "content": "Where is Lea?"}]')
+    monkeypatch.chdir(session)
+    found = [list(agenticx.STORE.read(Path(path), INTO)) for path in ("messages.json", ".", "..")]
+    assert found == [list(agenticx.STORE.read(session / "messages.json", INTO))] * 3
 
 
 def test_a_document_that_is_a_link_is_left_out(tmp_path: Path) -> None:

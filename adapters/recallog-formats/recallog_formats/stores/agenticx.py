@@ -63,7 +63,8 @@ def _document(row: Fields, into: Destination) -> dict[str, Any]:
 
 
 def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
-    files = sorted(path.rglob(_FILE)) if path.is_dir() else [path] * (path.name == _FILE)
+    whole = path.resolve()  # the folder of a file names its session, also if the path does not
+    files = sorted(whole.rglob(_FILE)) if path.is_dir() else [whole] * (path.name == _FILE)
     stores = [each for each in databases.databases_in(path) if databases.tables_of(each) & _TABLES.keys()]
     documents = _documents(path)
     if not stores and not files and not documents:

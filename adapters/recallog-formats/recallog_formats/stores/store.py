@@ -97,6 +97,8 @@ def left_out_rows(place: str, rows: object, why: str) -> Iterator[StoreRow]:
 
 def make_entry(row: Fields, into: Destination, text: str, **payload: Any) -> dict[str, Any]:
     """The fields of a `memory.retained` with the id of the row. Fields that are None are left out."""
+    if row["id"] is None:
+        raise KeyError("id")
     known = {name: value for name, value in payload.items() if value is not None and value != {}}
     return {
         "id": str(row["id"]),
