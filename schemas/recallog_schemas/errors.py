@@ -284,7 +284,7 @@ class LedgerMismatch(StorageError):
 
 
 class LedgerMoved(StorageError):
-    """The events of the ledger were moved to another one, and it takes no more events. Nothing was written.
+    """The events of the ledger were moved to another one, and it takes no more events. Send events to that one.
 
     `ledger` is the name of the other ledger: its topic.
     """

@@ -67,13 +67,13 @@ async def follow(
     producers. The last report then says so.
 
     Raises `LedgerMismatch` if `target` has events that the source does not have, or if another program writes to it,
-    and `InvalidArgument` if the source cannot be retired.
+    `InvalidArgument` if the source cannot be retired, and `LedgerMoved` if it was in favour of another ledger.
     """
     await source.open()
     if await source.manifest() == await target.manifest():
         raise InvalidArgument("the source and the target are the same ledger", path="target")
     if switch:
-        source.check_successor(target)
+        await source.check_successor(target)
     copier = _Copier(source, target, progress)
     await copier.skip_present()
     while await copier.copy_until(await source.ends()) > _FEW_RECORDS:

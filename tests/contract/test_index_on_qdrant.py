@@ -162,3 +162,25 @@ def test_the_limits_of_the_page_are_enough_for_a_question_and_exact_searches_are
         assert allows_exact or "Exact search disabled" in str(answer.degraded)
 
     on_server(tmp_path, ask)
+
+
+def test_the_indexes_of_two_ledgers_with_different_prefixes_are_apart(tmp_path: Path) -> None:
+    """Each ledger takes the generations under its prefix that it does not know for garbage."""
+
+    async def scenario(url: str) -> None:
+        made: list[Indexer] = []
+
+        def index(ledger: Ledger) -> Indexer:
+            made.append(indexing_of(ledger, ServerEngine(f"{url}?prefix=ledger-{len(made)}", deadline_seconds=60)))
+            return made[-1]
+
+        async with memory_with(tmp_path / "old", index) as old, memory_with(tmp_path / "new", index) as new:
+            for memory in (old, new):
+                await memory.publish_many([event(payload={"text": text}) for text in TEXTS])
+                await catch_up(made[-1] if memory is new else made[0])
+            before = await recalled(old)
+            await new.admin.rebuild(what="index")
+            assert await recalled(old) == await recalled(new) == before
+
+    with qdrant_stand_in.serve() as server:
+        run(scenario(server.url))

@@ -182,6 +182,7 @@ def test_an_interrupted_drop_is_completed(engine: ServerEngine, server: StandIn,
     server.fails(call, 500, "Service internal error: out of luck")
     with pytest.raises(IndexUnavailable, match=r"answers 500: .*out of luck"):
         run(engine.drop("0-a"))
+    assert "0-a" in run(engine.collections())  # garbage still, for which an erasure waits
     if then == "drop again" or call != "/points/delete":
         run(engine.drop("0-a"))
     elif then == "create another":
@@ -237,6 +238,18 @@ def test_two_interrupted_drops_of_the_last_generations_leave_no_collection(
     assert (server.local.collections, server.local.aliases) == ({}, {})
 
 
+def test_a_drop_whose_answer_is_lost_is_completed(engine: ServerEngine, server: StandIn) -> None:
+    """The call is repeated, and the alias has its new name: as if another process had dropped the generation."""
+    write(engine, "0-a", 1)
+    kept = write(engine, "0-b", 1)
+    server.unanswered.append("/collections/aliases")
+    run(engine.drop("0-a"))
+    assert server.unanswered == []
+    assert ids(pages(engine, "0-b", 9)) == kept
+    assert list(server.local.aliases) == ["recallog.generation.0-b"]
+    assert server.local.count("recallog.points.32.turbo8").count == 1
+
+
 def test_collections_of_other_prefixes_are_not_listed(server: StandIn, engine: ServerEngine) -> None:
     async def others() -> None:
         client = AsyncQdrantClient(url=server.url, check_compatibility=False)
@@ -248,6 +261,7 @@ def test_collections_of_other_prefixes_are_not_listed(server: StandIn, engine: S
     write(engine, "mine", 1)
     assert run(engine.collections()) == {"mine"}
     assert answer_from(server.url, lambda other: other.collections(), prefix="recallog-2") == {"theirs"}
+    assert answer_from(f"{server.url}?prefix=recallog-2", lambda other: other.collections()) == {"theirs"}
 
 
 # A collection for each generation, as earlier versions had them.

@@ -65,7 +65,9 @@ def test_the_recording_is_complete(recording: Recording, folder: Path) -> None:
     for entry in recording.entries:
         disk.apply(entry)
     disk.write(folder / "again", random.Random(SEED), 1.0)
-    assert contents(folder / "again") == contents(recording.root)
+    again, there = contents(folder / "again"), contents(recording.root)
+    # Files have 32 MB: a comparison of all bytes would take the memory of the machine to explain a difference.
+    assert {path for path in again.keys() | there.keys() if again.get(path) != there.get(path)} == set()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -199,8 +199,16 @@ def test_producers_wait_until_the_last_events_are_copied(move: Move) -> None:
             await source.append([event(id="second")])
         assert await source.retire() != ends  # again, as after an interruption
         await source.name_successor(target)
-        with pytest.raises(LedgerMoved, match="nothing was written"):
+        with pytest.raises(LedgerMoved, match="were moved to the topic"):
             await source.append([event(id="second")])
+        await source.retire()  # again, as a second switch does
+        with pytest.raises(LedgerMoved, match="were moved to the topic"):
+            await source.append([event(id="second")])
+        await source.name_successor(target)
+        with pytest.raises(LedgerMoved, match="were moved to the topic"):
+            await source.check_successor(source)  # in favour of another topic
+        with pytest.raises(LedgerMoved, match="were moved to the topic"):
+            await source.name_successor(source)
 
     asyncio.run(with_ledgers(move, work))
 

@@ -86,6 +86,8 @@ class StandIn:
     """The payload indexes of each collection, by field."""
     failures: list[tuple[str, Refused | None]] = field(default_factory=list)
     """A part of the call that fails next, and the error; None: the connection breaks."""
+    unanswered: list[str] = field(default_factory=list)
+    """A part of the call that is carried out next, and whose connection breaks before the answer."""
     answering: threading.Event = field(default_factory=threading.Event)
     """Cleared: requests get no answer."""
 
@@ -126,7 +128,11 @@ class StandIn:
         for (method, pattern), route in self.routes.items():
             if method == request.method and (found := re.fullmatch(pattern, request.path)):
                 with self.lock:
-                    return route(request, unquote(found[1]))
+                    result = route(request, unquote(found[1]))
+                if self.unanswered and self.unanswered[0] in request.call:
+                    self.unanswered.pop(0)
+                    raise ConnectionError
+                return result
         raise Refused(404, f"the stand-in does not know {request.call}")
 
     def called(self) -> list[str]:

@@ -319,8 +319,9 @@ class Ledger(ABC):
         """The queue of triggers beside this ledger; None: one worker at a time looks for what is due, under a lock."""
         return None
 
-    def check_successor(self, target: "Ledger") -> None:
-        """Raise `InvalidArgument` if this ledger cannot be retired in favour of `target`."""
+    async def check_successor(self, target: "Ledger") -> None:
+        """Raise `InvalidArgument` if this ledger cannot be retired in favour of `target`, and `LedgerMoved` if it names
+        another successor."""
         raise InvalidArgument(
             "only a topic can refuse the events of producers, in favour of a topic whose name has at most 50 "
             "characters. Otherwise stop all programs that write to the source, and copy without --switch",
@@ -335,7 +336,10 @@ class Ledger(ABC):
         raise NotImplementedError
 
     async def name_successor(self, target: "Ledger") -> None:
-        """Name the ledger that has all events of this retired one: `append` raises `LedgerMoved` with its name."""
+        """Name the ledger that has all events of this retired one: `append` raises `LedgerMoved` with its name.
+
+        Raises `LedgerMoved` if this one names another ledger already.
+        """
         raise NotImplementedError
 
     @abstractmethod

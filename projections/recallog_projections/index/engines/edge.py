@@ -576,10 +576,17 @@ def _use_small_pages(folder: Path) -> None:
     for file in folder.glob("segments/*/payload_index/*/config.json"):
         options = json.loads(file.read_text())
         blocks = FIELD_PAGE_BYTES // options["block_size_bytes"]
-        os.truncate(file.with_name("page_0.dat"), FIELD_PAGE_BYTES)
-        os.truncate(file.with_name("bitmask.dat"), blocks // 8)
-        os.truncate(file.with_name("gaps.dat"), blocks // options["region_size_blocks"] * 6)
+        sizes = {
+            "page_0.dat": FIELD_PAGE_BYTES,
+            "bitmask.dat": blocks // 8,
+            "gaps.dat": blocks // options["region_size_blocks"] * 6,
+        }
+        for name, size in sizes.items():
+            with file.with_name(name).open("r+b") as resized:
+                resized.truncate(size)
+                os.fsync(resized.fileno())
         file.write_text(json.dumps({**options, "page_size_bytes": FIELD_PAGE_BYTES}))
+        sync(file)
 
 
 def _sync_log(folder: Path) -> None:

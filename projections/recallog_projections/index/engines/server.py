@@ -39,12 +39,13 @@ _DROPPED = ".dropped"
 
 
 class ServerEngine(Engine):
-    """The collections `prefix`.* of the server at `url`: http(s)://host[:port][/path][?api_key=…], port 6333.
+    """The collections `prefix`.* of the server at `url`, as in `QdrantConnection`.
 
-    A collection of the port is a generation; see `server_collections` for where its points are. With `client`, it uses
-    and finally closes that client, and `url` only appears in messages. Methods raise `IndexUnavailable` if the server
-    cannot be reached, does not answer in time, or refuses, and `SettingsError` if it is older than 1.19. All of them
-    can be repeated after a failure. The constructor raises `SettingsError` if `url` or `prefix` is invalid.
+    A collection of the port is a generation; see `server_collections` for where its points are. The option of the URL
+    gives the `prefix` unless the argument does; it is "recallog" by default. With `client`, it uses and finally closes
+    that client, and `url` only appears in messages. Methods raise `IndexUnavailable` if the server cannot be reached,
+    does not answer in time, or refuses, and `SettingsError` if it is older than 1.19. All of them can be repeated after
+    a failure. The constructor raises `SettingsError` if `url` or `prefix` is invalid.
 
     Calls of a question wait `deadline_seconds` for a server that does not answer, and fail at once for some seconds
     after that; those of a builder wait `WRITE_SECONDS`.
@@ -53,18 +54,19 @@ class ServerEngine(Engine):
     def __init__(
         self,
         url: str,
-        prefix: str = "recallog",
+        prefix: str | None = None,
         *,
         client: AsyncQdrantClient | None = None,
         deadline_seconds: float = limits.DEADLINE_SECONDS,
         settings: EngineSettings = _DEFAULTS,
     ) -> None:
+        self._qdrant = QdrantConnection(url, client, deadline_seconds=deadline_seconds, grpc_port=settings.grpc_port)
+        prefix = self._qdrant.prefix if prefix is None else prefix
         if not _PREFIX.fullmatch(prefix):
             raise SettingsError(f"the prefix {prefix!r} is not 1 to 64 letters, digits and . _ -")
         self._prefix = f"{prefix}."
         self._aliases_prefix = f"{prefix}.{GENERATION}."
         self._settings = settings
-        self._qdrant = QdrantConnection(url, client, deadline_seconds=deadline_seconds, grpc_port=settings.grpc_port)
         self._client = self._qdrant.client
         self._tenancies: dict[str, Tenancy] = {}
         self._complete: set[str] = set()
@@ -126,7 +128,8 @@ class ServerEngine(Engine):
     async def collections(self) -> set[str]:
         aliases = await self._find_aliases()
         existing = [each.name for each in (await self._qdrant.run(self._client.get_collections)).collections]
-        names = {each.removeprefix(self._aliases_prefix) for each in aliases}
+        # An interrupted drop is listed until it is complete: its points are still there.
+        names = {each.removeprefix(self._aliases_prefix).removesuffix(_DROPPED) for each in aliases}
         names |= {name.removeprefix(self._prefix) for name in existing if name.startswith(self._prefix)}
         return {name for name in names if NAME.fullmatch(name)}
 
@@ -137,7 +140,8 @@ class ServerEngine(Engine):
         alias, own = self._alias_of(collection), self._prefix + collection
         if (name := aliases.get(alias)) is not None:
             rename = qdrant.RenameAlias(old_alias_name=alias, new_alias_name=alias + _DROPPED)
-            await self._change_aliases(qdrant.RenameAliasOperation(rename_alias=rename))
+            with suppress(IndexLost):  # another process, or the first attempt of a repeated call, has renamed it
+                await self._change_aliases(qdrant.RenameAliasOperation(rename_alias=rename))
             await self._finish_drops({**await self._find_aliases(), alias + _DROPPED: name})
         elif await self._qdrant.write(lambda: self._client.collection_exists(own)):
             await self._qdrant.write(lambda: self._client.delete_collection(own))

@@ -36,7 +36,7 @@ class _NoAnswer(Exception):
 
 
 class QdrantConnection:
-    """The clients of the server at `url`: http(s)://host[:port][/path][?api_key=…], port 6333.
+    """The clients of the server at `url`: http(s)://host[:port][/path][?api_key=…][&prefix=…], port 6333.
 
     With `client`, that client is used and finally closed, and `url` only appears in messages. With `grpc_port`, points
     are written by gRPC. Calls raise `IndexUnavailable` if the server cannot be reached, does not answer in time, or
@@ -47,6 +47,8 @@ class QdrantConnection:
         self, url: str, client: AsyncQdrantClient | None, *, deadline_seconds: float, grpc_port: int | None
     ) -> None:
         self._secret = ""
+        self.prefix = "recallog"
+        """The option `prefix` of the URL."""
         if client is None:
             client, writer = self._connect(url, grpc_port)
         else:
@@ -72,9 +74,11 @@ class QdrantConnection:
             host, port = parsed.hostname, parsed.port or 6333
         except ValueError:  # without the text of the error, which may show a part of the key
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
-        if parsed.scheme not in ("http", "https") or not host or parsed.username or options.keys() - {"api_key"}:
+        known = options.keys() <= {"api_key", "prefix"}
+        if parsed.scheme not in ("http", "https") or not host or parsed.username or not known:
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}")
         [*_, self._secret] = options.get("api_key", [""])
+        [*_, self.prefix] = options.get("prefix", [self.prefix])
         self.address = f"{parsed.scheme}://{host}:{port}{parsed.path}"
 
         def open_client(grpc_port: int | None) -> AsyncQdrantClient:
@@ -171,7 +175,7 @@ class QdrantConnection:
 
     def _translated_error(self, status: int | str | None, content: str) -> IndexUnavailable:
         text = self._safe(content)
-        if status == 404 and "doesn't exist" in text:
+        if status == 404 and re.search(r"doesn't exist|Alias \S+ does not exist", text):
             return self.make_lost_error()
         if status in (401, 403):
             return IndexUnavailable(

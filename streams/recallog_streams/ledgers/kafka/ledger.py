@@ -110,6 +110,7 @@ class KafkaLedger(Ledger):
         topic = await self._same_until(give_up)
         await self._topics.check_keeps_events()
         await self._check_not_retired()
+        batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES  # before another call sees that it is retired
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
@@ -119,7 +120,6 @@ class KafkaLedger(Ledger):
         if guard is not None:
             await guard.check(partitions, topic.id)
         ends = {partition: self._ends.get(partition, 0) for partition in partitions}
-        batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES
         try:
             positions = await self._writer.append(messages, batch_bytes, give_up)
         except StorageError as error:
@@ -132,19 +132,22 @@ class KafkaLedger(Ledger):
     async def _check_not_retired(self, *, known: bool = True) -> None:
         if not await self._topics.is_retired(known=known):
             return
-        if topic := await self._retirement.successor():
+        await self._check_not_moved()
+        raise StorageUnavailable(f"the last events of {self.address} are being moved to another topic. Try again")
+
+    async def _check_not_moved(self, target: str = "") -> None:
+        """Raise `LedgerMoved` if the topic names a successor other than `target`."""
+        if (topic := await self._retirement.successor()) not in ("", target):
             raise LedgerMoved(
-                f"nothing was written: the events of {self.address} were moved to the topic {topic}. Set "
-                "RECALLOG_LEDGER to that topic, and send them there with the same ids",
+                f"the events of {self.address} were moved to the topic {topic}. Set RECALLOG_LEDGER to that topic, and "
+                "send events there, refused ones with the same ids",
                 ledger=topic,
             )
-        raise StorageUnavailable(
-            f"nothing was written: the last events of {self.address} are being moved to another topic. Try again"
-        )
 
-    def check_successor(self, target: Ledger) -> None:
+    async def check_successor(self, target: Ledger) -> None:
         if not isinstance(target, KafkaLedger) or len(target.address.topic) > markers.TOPIC_CHARS_MAX:
-            super().check_successor(target)
+            return await super().check_successor(target)
+        return await self._check_not_moved(target.address.topic)
 
     async def retire(self) -> list[int]:
         """As in `Ledger.retire`. The user needs AlterConfigs on the topic, and Write."""
@@ -152,6 +155,7 @@ class KafkaLedger(Ledger):
 
     async def name_successor(self, target: Ledger) -> None:
         _, _, topic = target.location.rpartition("/")
+        await self._check_not_moved(topic)
         await self._retirement.name_successor(topic, await self.partitions())
 
     async def _check_after(self, positions: Sequence[Position], ends: Mapping[int, int]) -> None:

@@ -4,7 +4,7 @@
 were moved.
 """
 
-from typing import Final
+from typing import Final, TypeGuard
 
 TOPIC_CHARS_MAX: Final = 50
 """The longest name of a topic for which a marker takes less than `topic_settings.RETIRED_BYTES`."""
@@ -17,7 +17,7 @@ def marker(topic: str = "") -> bytes:
     return _BEGIN + topic.encode()
 
 
-def is_marker(value: bytes | None) -> bool:
+def is_marker(value: bytes | None) -> TypeGuard[bytes]:
     """Whether a record without a key that has this value is a marker."""
     return value is not None and value.startswith(_BEGIN)
 

@@ -22,6 +22,7 @@ from recallog_streams.ledgers.kafka.aiokafka_internals import (
     FetchedBatch,
     FetchedPartition,
     KafkaClient,
+    RecordFields,
     UnknownTopicId,
     batches_of,
 )
@@ -106,11 +107,14 @@ class Reader:
             if in_flight is not None:
                 await cancel_all(in_flight)
 
-    async def value_at(self, partition: int, offset: int) -> bytes:
-        """The value of one record, which may be a marker; empty if there is none."""
-        fetched = await self._fetch(partition, offset, offset + 1)
-        found = (record for batch in fetched.batches for record in batch.records() if record.offset == offset)
-        return next((record.value or b"" for record in found), b"")
+    async def records(self, partition: int, start: int, until: int) -> list[RecordFields]:
+        """All records of [start, until), also markers."""
+        found, position = list[RecordFields](), start
+        while position < until:
+            fetched = await self._fetch(partition, position, until)
+            found += [each for batch in fetched.batches for each in batch.records() if position <= each.offset < until]
+            position = fetched.next
+        return found
 
     async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
         try:

@@ -23,6 +23,9 @@ from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaC
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
 
+_RECORDS = 100
+"""Offsets of one read in the search for the last marker."""
+
 
 class Retirement:
     """Retires the topic of a connection."""
@@ -49,10 +52,18 @@ class Retirement:
         await self._mark(partitions, lambda producer, partition: self._append(producer, partition, topic))
 
     async def successor(self) -> str:
-        """The topic that the last record of the first partition names; "" while events are being moved to it."""
-        end, *_ = await self._reader.ends(1)
-        value = await self._reader.value_at(0, end - 1)
-        return markers.topic_of(value) if markers.is_marker(value) else ""
+        """The topic that the markers after the last event of the first partition name; "" if they name none yet."""
+        [end] = await self._reader.ends(1)
+        while end > 0:
+            # Control records of aborted transactions may follow the markers.
+            start = max(0, end - _RECORDS)
+            for record in reversed(await self._reader.records(0, start, end)):
+                if record.key is not None or not markers.is_marker(record.value):
+                    return ""
+                if topic := markers.topic_of(record.value):
+                    return topic
+            end = start
+        return ""
 
     async def _mark(self, partitions: int, work: Callable[[AIOKafkaProducer, int], Awaitable[int]]) -> list[int]:
         """Append markers to all partitions by `work`, and return the ends after them."""
