@@ -11,6 +11,7 @@ from recallog import Memory, Settings
 from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
 from recallog.retrieval.external import NO_SOURCE
+from support.cli import recallog
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -95,6 +96,22 @@ async def test_a_search_that_asks_sources_counts_as_one() -> None:
         await memory.search(*A, "Acme", types=["fact"], include_external=True)
         await memory.long_term.retain(*A, "Counts are published before this one.")
         assert (await memory.tiers.stats(*A)).lookups == 1
+
+
+def test_the_command_shows_what_the_sources_find_and_which_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_a_shop.py").write_text("def find(*_):\n    return ['Acme complained.']\ndef fail(*_):\n    1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    home = ("--home", tmp_path, "--include-external")
+    assert recallog("publish", *A, "agent.spoke", "Acme pays.", "--home", tmp_path).code == 0
+    sources = "tickets=of_a_shop:find,wiki=of_a_shop:fail"
+    shown = recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off", RECALLOG_EXTERNAL=sources)
+    assert shown.out.splitlines()[1:] == ["[tickets] «Acme complained.»"]
+    assert "external sources: wiki: ZeroDivisionError" in shown.err
+    assert NO_SOURCE in recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off").err
+    wrong = recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off", RECALLOG_EXTERNAL="of_a_shop:find")
+    assert (wrong.code, "should be name=module:function" in wrong.err) == (2, True)
 
 
 async def test_a_setting_names_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
