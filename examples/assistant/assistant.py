@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from assistant_models import Model, endpoint, quote
-from recallog import InvalidArgument, Memory
+from recallog import InvalidArgument, Memory, RecallogError
 
 AGENT = "assistant"
 PERSONA = "You help one person. Use what is recalled, and say so if you do not know."
@@ -86,8 +86,13 @@ async def chat(assistant: Assistant, user: str) -> None:
             await assistant.keep(user, rest)
         elif command == "/forget":
             print(f"{await assistant.forget(user)} events erased")
+        elif line.startswith("/"):
+            print(HELP)
         elif line:
-            print(await assistant.reply(user, line))
+            try:
+                print(await assistant.reply(user, line))
+            except (httpx.HTTPError, RecallogError) as error:
+                print(f"(no answer: {error})")
 
 
 def web(assistant: Assistant, tokens: Mapping[str, str]) -> Starlette:
@@ -95,7 +100,7 @@ def web(assistant: Assistant, tokens: Mapping[str, str]) -> Starlette:
 
     def user_of(request: Request) -> str:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
+        if scheme.lower() == "bearer" and token:
             for user, expected in tokens.items():
                 if hmac.compare_digest(token.encode(), expected.encode()):
                     return user

@@ -16,12 +16,15 @@ _SECONDS_MAX = 60
 
 
 async def quote(messages: Sequence[Message]) -> str:
-    """A rule instead of a model: quotes the line of the prompt that shares most words with the question.
+    """A rule instead of a model: quotes the line of the prompt, or the earlier statement of the user, that shares most
+    words with the question.
 
     It needs no key, and tests can rely on it.
     """
     prompt, question = messages[0]["content"], messages[-1]["content"]
     lines = [_PREFIX.sub("", line) for line in prompt.partition("\n\n")[2].splitlines()]
+    said = (message["content"] for message in messages[1:-1] if message["role"] == "user")
+    lines += (text for text in said if not text.endswith("?"))
     best = max(lines, key=lambda line: len(_words_of(line) & _words_of(question)), default="")
     return f'You told me: "{best}"' if _words_of(best) & _words_of(question) else "I will remember that."
 
@@ -39,6 +42,9 @@ def endpoint(url: str, model: str, key: str | None = None) -> Model:
             body = {"model": model, "messages": list(messages)}
             answer = await client.post(f"{url.rstrip('/')}/chat/completions", json=body)
             answer.raise_for_status()
-            return str(answer.json()["choices"][0]["message"]["content"])
+            try:
+                return str(answer.json()["choices"][0]["message"]["content"])
+            except (ValueError, LookupError, TypeError) as error:
+                raise httpx.DecodingError(f"{url} did not answer as a chat completion: {error!r}") from error
 
     return complete

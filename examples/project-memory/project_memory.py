@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recallog import Memory
+from recallog import InvalidArgument, Memory, RecallogError
 from recallog.views import RecallHit
 from recallog_service.formats import Options
 from recallog_service.ingest import ingest_paths
@@ -81,13 +81,16 @@ class Project:
         return [f"{source_of(hit)}\n  {quote_of(hit)}" for hit in found.hits if not hit.weak]
 
     async def decide(self, text: str, because: str | None = None, replaces: str | None = None) -> str:
-        """Record a decision, and return its id. A decision that it replaces is no longer found."""
+        """Record a decision, and return the id of the entry that has it. A decision that it replaces is no longer
+        found."""
         sentence = text if because is None else f"{text} Because: {because}"
         id_ = f"d-{secrets.token_hex(3)}"
-        if replaces is not None:
-            await self._memory.long_term.retract(self.space, AGENT, replaces, reason=f"replaced by {id_}")
-        await self._memory.long_term.retain(self.space, AGENT, sentence, type="decision", entry_id=id_)
-        return id_
+        kept = await self._memory.long_term.retain(self.space, AGENT, sentence, type="decision", entry_id=id_)
+        if kept.id is None:
+            raise InvalidArgument(kept.explanation)
+        if replaces not in (None, kept.id):  # kept first: if it is refused, the former decision stays
+            await self._memory.long_term.retract(self.space, AGENT, replaces, reason=f"replaced by {kept.id}")
+        return kept.id
 
     async def decisions(self, limit: int = PAGE) -> list[str]:
         """The decisions that hold, newest first."""
@@ -140,12 +143,13 @@ class Project:
 
 
 def notes_in(root: Path) -> Iterator[Path]:
-    """The notes below a folder, without hidden folders and those of tools."""
+    """The notes below a folder, without links, hidden folders and the folders of tools."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in IGNORED)
         for name in sorted(files):
-            if Path(name).suffix in NOTE_SUFFIXES:
-                yield Path(folder, name)
+            path = Path(folder, name)
+            if path.suffix in NOTE_SUFFIXES and path.is_file() and not path.is_symlink():
+                yield path
 
 
 def source_of(hit: RecallHit) -> str:
@@ -181,7 +185,8 @@ async def run(given: argparse.Namespace) -> int:
         match given.command:
             case "load":
                 loaded = await project.load(given.sessions)
-                print("\n".join(f"left out {reason}" for reason in loaded.left_out), file=sys.stderr)
+                for reason in loaded.left_out:
+                    print(f"left out {reason}", file=sys.stderr)
                 lines = [f"{loaded.notes} notes changed, {loaded.removed} removed, {loaded.events} events added"]
             case "why":
                 lines = await project.why(given.text)
@@ -222,7 +227,11 @@ def main(words: Sequence[str] | None = None) -> None:
     close.add_argument("--done", help="what was done")
     commands.add_parser("brief", help="decisions, what is open, where the last session stopped")
     commands.add_parser("hook", help="answer a hook of a coding agent: JSON on stdin")
-    sys.exit(asyncio.run(run(parser.parse_args(words))))
+    try:
+        sys.exit(asyncio.run(run(parser.parse_args(words))))
+    except RecallogError as error:
+        print(f"error {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ def projections(names: str | None) -> list[Projection]:
 def external(spec: str) -> "dict[str, ExternalSource]":
     """The external sources that a setting names: `name=module:function`, separated by commas."""
     named = [each.strip().partition("=") for each in spec.split(",") if each.strip()]
+    if not all(of for _, _, of in named):
+        raise SettingsError(f"RECALLOG_EXTERNAL {spec}: should be name=module:function, separated by commas")
     return {name: _load_named("RECALLOG_EXTERNAL", of, "function", callable)[0] for name, _, of in named}
 
 

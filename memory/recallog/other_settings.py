@@ -56,8 +56,10 @@ def _read_index() -> str | None:
     if chosen not in _ON:
         raise SettingsError(f"MEMORY_INDEX: should be true or false. {_INSTEAD}")
     provider, config = _part("vector_store")
-    if provider not in (None, "qdrant") or config.get("api_key"):
-        raise SettingsError(f"MEMORY_INDEX_CONFIG: a {provider} with these fields cannot be the index. {_INSTEAD}")
+    if provider not in (None, "qdrant"):
+        raise SettingsError(f"MEMORY_INDEX_CONFIG: the vector store {provider} cannot be the index. {_INSTEAD}")
+    if config.get("api_key"):
+        raise SettingsError("MEMORY_INDEX_CONFIG: set RECALLOG_INDEX to the URL with the key: https://host?api_key=…")
     host = config.get("host")
     return str(config.get("url") or (f"http://{host}:{config.get('port', 6333)}" if host else "embedded"))
 

@@ -338,7 +338,8 @@ async def ingest(
                 if is_untrusted(stated) and not _is_memory(event):
                     left_out[event.kind] += 1
                     continue
-                event = event.model_copy(update={"payload": {**event.payload, TRUST: stated}})
+                if TRUST not in kinds.kind_of(event.kind).payload.model_fields:  # that of a space is a setting
+                    event = event.model_copy(update={"payload": {**event.payload, TRUST: stated}})
             if seen is not None:
                 digests.append(blake2b(codec.encode(event), digest_size=16).digest())
                 if digests[-1] in seen:

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
+from qdrant_client import models
 
 from recallog import Memory
 from recallog.index.indexer import Indexer
@@ -137,6 +139,29 @@ def test_an_index_that_is_built_again_from_nothing_leaves_one_collection(tmp_pat
         assert len({(each.payload or {})["generation"] for each in stored}) == 1
 
     on_server(tmp_path, work)
+
+
+@pytest.mark.parametrize("allows_exact", [True, False])
+def test_the_limits_of_the_page_are_enough_for_a_question_and_exact_searches_are_needed(
+    allows_exact: bool, tmp_path: Path
+) -> None:
+    async def ask(server: StandIn, memory: Memory, indexer: Indexer, toy: ToyEmbedder) -> None:
+        server.strict = models.StrictModeConfig(
+            enabled=True,
+            max_query_limit=5_001,
+            upsert_max_batchsize=3_000,
+            condition_max_size=100_000,
+            filter_max_conditions=30,
+            unindexed_filtering_retrieve=False,
+            unindexed_filtering_update=False,
+            search_allow_exact=allows_exact,
+        )
+        answer = await memory.recall("village", "baker", "who burned the mill?")
+        assert answer.hits
+        assert (answer.degraded is None) is allows_exact
+        assert allows_exact or "Exact search disabled" in str(answer.degraded)
+
+    on_server(tmp_path, ask)
 
 
 def test_the_indexes_of_two_ledgers_with_different_prefixes_are_apart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from recallog import Memory, Settings
 from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
 from recallog.retrieval.external import NO_SOURCE
+from support.cli import recallog
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -60,6 +61,7 @@ async def test_a_source_gets_the_question_and_its_first_results_are_shown() -> N
         assert page.format().splitlines()[1:3] == [f"[tickets] «shop assistant Acme {number}»" for number in (0, 1)]
         only = await memory.search(*A, "Acme", include_external=True, external=["wiki", "unknown"])
         assert {hit.source for hit in only.external} == {"wiki"}
+        assert only.external_reason == "unknown: no such source"
 
 
 async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reason(tmp_path: Path) -> None:
@@ -71,6 +73,14 @@ async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reaso
         assert {hit.source for hit in page.external} == {"tickets"}
         assert page.external_reason == "broken: RuntimeError; silent: no answer within 0.2 s"
         assert len(page.hits) == 1
+
+
+@pytest.mark.parametrize("result", ["\ud800", {"text": "t", "id": "\ud800"}, {"text": 5}, {"id": "1"}, 7])
+async def test_a_source_with_a_result_that_cannot_be_sent_is_left_out(result: object) -> None:
+    async with await shop({"broken": lambda *_: [result], "tickets": tickets}) as memory:
+        page = await memory.search(*A, "Acme", limit=1, include_external=True)
+        assert "broken: " in page.model_dump_json()
+        assert {hit.source for hit in page.external} == {"tickets"}
 
 
 async def test_without_sources_the_answer_says_so() -> None:
@@ -86,6 +96,22 @@ async def test_a_search_that_asks_sources_counts_as_one() -> None:
         await memory.search(*A, "Acme", types=["fact"], include_external=True)
         await memory.long_term.retain(*A, "Counts are published before this one.")
         assert (await memory.tiers.stats(*A)).lookups == 1
+
+
+def test_the_command_shows_what_the_sources_find_and_which_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_a_shop.py").write_text("def find(*_):\n    return ['Acme complained.']\ndef fail(*_):\n    1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    home = ("--home", tmp_path, "--include-external")
+    assert recallog("publish", *A, "agent.spoke", "Acme pays.", "--home", tmp_path).code == 0
+    sources = "tickets=of_a_shop:find,wiki=of_a_shop:fail"
+    shown = recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off", RECALLOG_EXTERNAL=sources)
+    assert shown.out.splitlines()[1:] == ["[tickets] «Acme complained.»"]
+    assert "external sources: wiki: ZeroDivisionError" in shown.err
+    assert NO_SOURCE in recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off").err
+    wrong = recallog("search", *A, "Acme", *home, RECALLOG_INDEX="off", RECALLOG_EXTERNAL="of_a_shop:find")
+    assert (wrong.code, "should be name=module:function" in wrong.err) == (2, True)
 
 
 async def test_a_setting_names_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,23 +1,25 @@
 """`recallog import`: stores of other memories, read by their published schemas."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog import Memory
+from recallog import InvalidArgument, Memory
 from recallog.sync import Memory as SyncMemory
 from recallog.views import EntryView
 from recallog_formats.importing import ORIGIN, ImportOptions, ImportResult, StoreImport
-from recallog_formats.stores import aragora, langgraph, mem0, tramontane
+from recallog_formats.stores import agenticx, aragora, genesis, langgraph, letta, mem0, tramontane
 from recallog_formats.stores.store import Destination, StoreFormat, time_of_row
 from support import other_stores
 from support.cli import Result, recallog
@@ -435,6 +437,109 @@ def test_the_systems_are_listed_with_what_each_keeps() -> None:
 
 def test_the_help_has_an_example() -> None:
     assert "Example: recallog import tramontane memory.db" in recallog("import", "--help").out
+
+
+DEEP = '{"a":' * 30_000 + "1" + "}" * 30_000
+
+
+@pytest.mark.parametrize(
+    ("system", "document", "places"),
+    [
+        (mem0, {"results": [], "relations": 5}, ["relations"]),
+        (mem0, {"results": [{"id": None, "memory": "x", "user_id": "u"}]}, ["memory None"]),
+        (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "categories": "health"}]}, ["memory m-1"]),
+        (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "categories": {"a": 1}}]}, ["memory m-1"]),
+        (mem0, {"results": [{"id": "m-1", "memory": "x", "user_id": "u", "metadata": DEEP}]}, ["memory m-1"]),
+        (genesis, {"artifacts": [], "balances": 5}, ["balances"]),
+        (genesis, {"artifacts": [{"id": "a_longterm", "type": "memory_store", "content": 5}]}, ["artifact a_longterm"]),
+        (letta, {"agents": [{"block_ids": 5}], "tools": 5, "groups": True}, ["groups", "tools"]),
+        (letta, {"agents": [{"block_ids": [["b"], {}]}], "blocks": [{"id": ["b"], "label": 1}]}, ["block ['b']"]),
+    ],
+)
+def test_a_part_of_another_type_than_the_schema_says_is_named(
+    system: ModuleType, document: object, places: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "store.json"
+    path.write_text(json.dumps(document))
+    rows = list(system.STORE.read(path, INTO))
+    assert [row.place for row in rows] == places
+    assert all(row.error or row.left_out for row in rows)
+
+
+@pytest.mark.parametrize("system", [mem0, genesis, letta])
+def test_json_that_is_nested_too_deeply_is_not_a_store(system: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "store.json"
+    path.write_text(DEEP)
+    with pytest.raises(InvalidArgument, match="nested too deeply; expected"):
+        list(system.STORE.read(path, INTO))
+
+
+def test_values_of_other_types_in_a_table_are_refused_with_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    values = [(5, "1"), ("a", None), ("a", DEEP), ("a", "{"), ("a", "1")]
+    other_stores.change(path, "CREATE TABLE store (prefix, value, key DEFAULT 'k')")
+    for value in values:
+        other_stores.change(path, "INSERT INTO store (prefix, value) VALUES (?, ?)", *value)
+    rows = list(langgraph.STORE.read(path, INTO))
+    assert [(row.place, row.error is None) for row in rows] == [
+        ("store 1", False),
+        ("store 2", False),
+        ("store 3", False),
+        ("store 4", False),
+        ("store 5", True),
+    ]
+
+
+def test_tables_without_row_ids_and_with_quotes_in_their_names_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    other_stores.change(path, "CREATE TABLE factual_memory (id TEXT PRIMARY KEY, content) WITHOUT ROWID")
+    other_stores.change(path, "INSERT INTO factual_memory VALUES ('f-2', 'Oak.'), ('f-1', 'Ash.')")
+    other_stores.change(path, 'CREATE TABLE "a""b" AS SELECT 1 AS one')
+    rows = list(tramontane.STORE.read(path, INTO))
+    assert [row.place for row in rows] == ["factual_memory f-1", "factual_memory f-2", 'a"b']
+
+
+def test_a_view_is_not_a_table_of_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    other_stores.change(path, "CREATE VIEW factual_memory AS SELECT 'f-1' AS id, 'Oak.' AS content")
+    with pytest.raises(InvalidArgument, match="found no table"):
+        list(tramontane.STORE.read(path, INTO))
+
+
+def test_a_pipe_is_not_a_database(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "store.db")
+    with pytest.raises(InvalidArgument, match="found no table"):
+        list(tramontane.STORE.read(tmp_path / "store.db", INTO))
+
+
+def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(50))
+    with pytest.raises(InvalidArgument, match="it is damaged"):
+        list(tramontane.STORE.read(path, INTO))
+
+
+def test_a_session_has_the_same_name_whatever_path_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = tmp_path / "s-2"
+    session.mkdir()
+    (session / "messages.json").write_text('[{"role": "user", "content": "Where is Lea?"}]')
+    monkeypatch.chdir(session)
+    found = [list(agenticx.STORE.read(Path(path), INTO)) for path in ("messages.json", ".", "..")]
+    assert found == [list(agenticx.STORE.read(session / "messages.json", INTO))] * 3
+
+
+def test_a_document_that_is_a_link_is_left_out(tmp_path: Path) -> None:
+    store = other_stores.agenticx(tmp_path)
+    (tmp_path / "key.txt").write_text("secret")
+    (store / "workspace" / "NOTES.md").symlink_to(tmp_path / "key.txt")
+    rows = {row.place: row for row in agenticx.STORE.read(store, INTO)}
+    assert "symbolic link" in str(rows["document NOTES.md"].left_out)
+    assert rows["document MEMORY.md"].event is not None
+
+
+def test_a_time_that_is_none_is_an_error_that_says_what_is_expected() -> None:
+    with pytest.raises(ValueError, match="'yesterday' is not a time: expected ISO 8601"):
+        time_of_row("yesterday")
 
 
 def test_a_line_of_an_export_that_is_not_json_is_refused_with_its_place(tmp_path: Path) -> None:

@@ -97,6 +97,16 @@ FOREIGN = [
 ]
 
 
+def test_the_settings_of_a_space_are_taken_over_from_a_file_that_is_trusted() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            found = await ingested(memory, lines(FOREIGN[0].model_dump(mode="json", exclude_defaults=True)), "agent")
+            assert (found.added, found.problems) == (1, ())
+            assert (await memory.configure_space(SPACE, scene_notes={})).trust.facts == "import"
+
+    run(work())
+
+
 def test_an_import_changes_no_settings_no_documents_and_no_entries() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

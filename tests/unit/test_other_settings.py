@@ -89,7 +89,10 @@ def test_an_embedder_that_is_known_is_ours(
         ('{"embedder": []}', None),
         ('{"embedder": "minilm"}', "RECALLOG_INDEX and RECALLOG_EMBEDDER"),
         (config(vector_store=("pgvector", {})), "RECALLOG_INDEX"),
-        (config(vector_store=("qdrant", {"url": "https://q", "api_key": "k"})), "RECALLOG_INDEX"),
+        (
+            config(vector_store=("qdrant", {"url": "https://q", "api_key": "k"})),
+            "RECALLOG_INDEX to the URL with the key",
+        ),
         (config(embedder=("huggingface", {"model": "multi-qa"})), "RECALLOG_EMBEDDER"),
         (config(embedder=("openai", {})), "RECALLOG_EMBEDDER"),
     ],

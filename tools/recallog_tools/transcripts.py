@@ -38,7 +38,7 @@ _VOLATILE = (
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"--port \d+"), "--port <port>"),
     (re.compile(r"^bash: line \d+: +\d+ Killed.*\n", re.MULTILINE), ""),
-    (re.compile(r"\S*/bin/recallog"), "<bin>/recallog"),
+    (re.compile(r"[^\s\"']*/bin/recallog"), "<bin>/recallog"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )
 

@@ -42,6 +42,11 @@ def test_a_user_is_remembered_after_a_restart_and_by_no_other_user(tmp_path: Pat
     assert bob == "I will remember that."
 
 
+def test_what_was_said_in_the_same_session_is_quoted_and_questions_are_not(tmp_path: Path) -> None:
+    turns = [("ann", "monday", text) for text in ("My sister Lea lives in Bern.", "Where does my sister live?")]
+    assert asyncio.run(talk(tmp_path, *turns, turns[-1]))[1:] == ['You told me: "My sister Lea lives in Bern."'] * 2
+
+
 def test_the_model_gets_each_message_once(tmp_path: Path) -> None:
     asked: list[Sequence[Message]] = []
 
@@ -99,12 +104,14 @@ def test_a_token_opens_the_memory_of_its_user_only(tmp_path: Path) -> None:
 
 
 class Completions(BaseHTTPRequestHandler):
-    """An OpenAI-compatible endpoint: repeats the last message, or fails."""
+    """An OpenAI-compatible endpoint: repeats the last message, or fails. The model `other` answers in another form."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         is_right = (self.path, self.headers["Authorization"]) == ("/v1/chat/completions", "Bearer key")
         answer = {"choices": [{"message": {"content": f"{body['model']}: {body['messages'][-1]['content']}"}}]}
+        if body["model"] == "other":
+            answer = {"choices": []}
         self.send_response(200 if is_right else 500)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
@@ -128,10 +135,11 @@ def test_an_endpoint_can_be_the_model(tmp_path: Path, url: str) -> None:
     assert asyncio.run(talk(tmp_path, turn, model=endpoint(url, "small", "key"))) == ["small: Hello."]
 
 
-def test_if_the_endpoint_fails_what_was_said_is_kept(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize(("name", "key"), [("small", "wrong"), ("other", "key")])
+def test_if_the_endpoint_fails_what_was_said_is_kept(tmp_path: Path, url: str, name: str, key: str) -> None:
     async def work() -> tuple[int, list[str]]:
         async with Memory.open(tmp_path) as memory:
-            client = TestClient(web(Assistant(memory, endpoint(url, "small", "wrong")), TOKENS))
+            client = TestClient(web(Assistant(memory, endpoint(url, name, key)), TOKENS))
             headers = {"Authorization": f"Bearer {TOKENS['ann']}"}
             failed = await asyncio.to_thread(client.post, "/chat", headers=headers, json={"text": "Plums are sweet."})
             kept = (await memory.conversation.messages("user/ann", AGENT, "main")).messages
@@ -142,7 +150,7 @@ def test_if_the_endpoint_fails_what_was_said_is_kept(tmp_path: Path, url: str) -
 
 def test_the_terminal_answers_shows_and_forgets(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "assistant", "--home", str(tmp_path / "memory"), "chat", "ann"]
-    lines = "Plums are sweet.\n/keep Ann likes plums.\n/known\n/forget\n/known\n"
+    lines = "Plums are sweet.\n/keep Ann likes plums.\n/known\n/forgot\n/forget\n/known\n"
     ended = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=60)
     assert "Ann likes plums." in ended.stdout
     assert "3 events erased" in ended.stdout

@@ -93,6 +93,25 @@ def test_a_decision_is_found_until_another_replaces_it(capsys: pytest.CaptureFix
     assert "they are fast" not in call(capsys, "why", "Why are prices floats?")[1]
 
 
+def test_a_decision_that_cannot_be_kept_replaces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    _, first = call(capsys, "decide", "Prices are floats.")
+    assert call(capsys, "decide", "Prices are floats.", "--replaces", first) == (0, first)
+    assert call(capsys, "decide", " ", "--replaces", first) == (2, "")
+    assert call(capsys, "decisions")[1].startswith(f"{first}  ")
+
+
+def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["load", "nowhere"])
+    assert (ended.value.code, capsys.readouterr().err) == (2, "error cannot read nowhere: No such file or directory\n")
+
+
+def test_a_link_is_not_a_note(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "load")
+    (project / "key.md").symlink_to(project / "README.md")
+    assert call(capsys, "load") == (0, "0 notes changed, 0 removed, 0 events added")
+
+
 def test_what_is_open_is_listed_until_it_is_closed_and_then_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     _, first = call(capsys, "open", "Measure the start.")
     _, second = call(capsys, "open", "Translate the receipt.")

@@ -40,7 +40,7 @@ class Handshake(msgspec.Struct, tag=True):
     """The first message of a connection."""
 
     token: str
-    """That of a `ServiceAddress`; "" for a `Serve`."""
+    """The token of a `ServiceAddress`; "" for a `Serve`."""
     version: str = __version__
     """A service of another version ends, so that the client starts one of its own version."""
 
@@ -84,7 +84,7 @@ class Serve(msgspec.Struct, tag=True):
     settings: bytes
     """See `encode_settings`."""
     working_folder: str
-    """That of the client."""
+    """The working folder of the client."""
 
 
 class Health(msgspec.Struct, tag=True):

@@ -56,7 +56,7 @@ class IndexHost:
         self._homes: dict[Path, StopSignal] = {}
         """The folders that are served, with signals that are set when they are not any more."""
         self._services: dict[str, Service] = {}
-        """By token."""
+        """The services by their tokens."""
         self._ending = StopSignal()
 
     async def run(self) -> None:

@@ -24,14 +24,15 @@ async def add_external(
     page: SearchPage, sources: Mapping[str, ExternalSource], names: Sequence[str], limit: int, seconds: float
 ) -> SearchPage:
     """`page` with the results of the sources that `names` has, or of all of them. A source that fails, or takes longer
-    than `seconds`, is left out, and `external_reason` says why."""
-    chosen = {name: sources[name] for name in names or sources if name in sources}
-    if not chosen:
+    than `seconds`, is left out, and `external_reason` says why, as it does for an unknown name."""
+    if not sources:
         return page.model_copy(update={"external_reason": NO_SOURCE})
+    chosen = {name: sources[name] for name in names or sources if name in sources}
     asked = (_ask(source, page, limit, seconds) for source in chosen.values())
     answers = dict(zip(chosen, await asyncio.gather(*asked), strict=True))
     hits = [hit.model_copy(update={"source": name}) for name, found in answers.items() for hit in found[0]]
     reasons = [f"{name}: {reason}" for name, (_, reason) in answers.items() if reason]
+    reasons += [f"{name}: no such source" for name in names if name not in sources]
     return page.model_copy(update={"external": tuple(hits), "external_reason": "; ".join(reasons) or None})
 
 
@@ -56,5 +57,6 @@ async def _ask(
 def _make_hit(found: str | Mapping[str, Any]) -> ExternalHit:
     given = {"text": found} if isinstance(found, str) else found
     text = given["text"]
+    f"{text}{given.get('id')}".encode()  # an answer with lone surrogates could not be sent
     shown = text if len(text) <= limits.PREVIEW_CHARS else f"{text[: limits.PREVIEW_CHARS]}..."
     return ExternalHit(source="", id=given.get("id"), preview=shown, tokens=tokens(text), score=given.get("score"))

@@ -183,6 +183,10 @@ def _search(page: "views.SearchPage") -> None:
     for hit in page.hits:
         head = f"{hit.score:.4f}  {hit.id}{_when(hit.at)}  {hit.agent}  {hit.kind}{_mark(hit)}"
         terminal.print_lines(one_line(f"{head}  ~{hit.tokens:,} tokens  {hit.preview}"), "dim" if hit.weak else "")
+    for found in page.external:
+        terminal.print_lines(found.format())
+    if page.external_reason is not None:
+        terminal.note(f"external sources: {page.external_reason}")
     print_end(page)
 
 

@@ -103,7 +103,7 @@ class Stages:
         external: Annotated[
             Sequence[str],
             PlainValidator(_names),
-            Field(description="Names of external sources, separated by commas; unknown ones are ignored."),
+            Field(description="Names of external sources, separated by commas; external_reason names unknown ones."),
             WithJsonSchema(_TEXT),
         ] = (),
     ) -> dict[str, Any]:

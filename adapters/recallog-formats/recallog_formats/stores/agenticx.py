@@ -53,6 +53,8 @@ def _documents(path: Path) -> list[tuple[str, Path]]:
 
 def _document(row: Fields, into: Destination) -> dict[str, Any]:
     file: Path = row["file"]
+    if file.is_symlink():
+        raise LeftOutRow("a symbolic link, which may lead out of the folder")
     try:
         text, at = file.read_text(encoding="utf-8"), file.stat().st_mtime
     except OSError as error:
@@ -61,7 +63,8 @@ def _document(row: Fields, into: Destination) -> dict[str, Any]:
 
 
 def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
-    files = sorted(path.rglob(_FILE)) if path.is_dir() else [path] * (path.name == _FILE)
+    whole = path.resolve()  # the folder of a file names its session, also if the path does not
+    files = sorted(whole.rglob(_FILE)) if path.is_dir() else [whole] * (path.name == _FILE)
     stores = [each for each in databases.databases_in(path) if databases.tables_of(each) & _TABLES.keys()]
     documents = _documents(path)
     if not stores and not files and not documents:

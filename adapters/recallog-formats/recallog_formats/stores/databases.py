@@ -38,8 +38,8 @@ def reader(system: str, tables: Tables, left_out: Mapping[str, str]) -> Reader:
 def databases_in(path: Path) -> list[Path]:
     """The file, or the databases in a folder and its subfolders. Raises `InvalidArgument` if it cannot be read."""
     try:
-        files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-        return [each for each in files if _is_database(each)]
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        return [each for each in files if each.is_file() and _is_database(each)]
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="PATH") from None
 
@@ -65,8 +65,13 @@ def snapshot_of(database: Path) -> Iterator[sqlite3.Connection]:
             copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             yield copy
     except sqlite3.Error as error:
-        message = f"cannot read {database}: {error}; close the program that uses it, or copy the file"
-        raise InvalidArgument(message, path="PATH") from None
+        is_in_use = isinstance(error, sqlite3.OperationalError)
+        advice = (
+            "close the program that uses it, or copy the file"
+            if is_in_use
+            else "it is damaged: repair it, or remove it"
+        )
+        raise InvalidArgument(f"cannot read {database}: {error}; {advice}", path="PATH") from None
 
 
 def _is_database(path: Path) -> bool:
@@ -94,7 +99,7 @@ def left_out_tables(
     for (name,) in connection.execute(_TABLES).fetchall():
         if name in known or "_fts" in name or name.startswith("_"):
             continue
-        (count,) = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()
+        (count,) = connection.execute(f"SELECT count(*) FROM {_quote(name)}").fetchone()
         if count:
             why = left_out.get(name, "a table that is not in the published schema")
             yield StoreRow(name, left_out=why, count=count)
@@ -107,7 +112,18 @@ def table_rows(connection: sqlite3.Connection, tables: Tables, into: Destination
         if name not in present:
             continue
         keys = [each["name"] for each in connection.execute(f'PRAGMA table_info("{name}")') if each["pk"]]
-        for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid'):
+        for number, row in enumerate(_rows_in_order(connection, name), 1):
             fields: Fields = dict(row)
-            place = fields.get("id") or " ".join(str(fields[key]) for key in keys)
+            place = fields.get("id") or " ".join(str(fields[key]) for key in keys) or number
             yield map_row(f"{name} {place}", fields, tables[name], into)
+
+
+def _rows_in_order(connection: sqlite3.Connection, name: str) -> sqlite3.Cursor:
+    try:
+        return connection.execute(f"SELECT * FROM {_quote(name)} ORDER BY rowid")
+    except sqlite3.OperationalError:  # a table WITHOUT ROWID, which is in the order of its key
+        return connection.execute(f"SELECT * FROM {_quote(name)}")
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -13,6 +13,7 @@ from recallog_formats.stores.store import (
     StoreFormat,
     StoreRow,
     json_object,
+    left_out_rows,
     make_entry,
     make_item,
     map_row,
@@ -31,8 +32,7 @@ def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
         raise InvalidArgument(f"{path} is not a store of genesis agents: expected {_EXPECTED}", path="PATH")
     for number, artifact in enumerate(artifacts, 1):
         yield from _artifact(number, artifact, into)
-    if balances := document.get("balances"):
-        yield StoreRow("balances", left_out="grant units with recallog long-term grant", count=len(balances))
+    yield from left_out_rows("balances", document.get("balances"), "grant units with recallog long-term grant")
 
 
 def _artifact(number: int, artifact: object, into: Destination) -> Iterator[StoreRow]:

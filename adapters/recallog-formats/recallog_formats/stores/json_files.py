@@ -11,7 +11,7 @@ from recallog import InvalidArgument
 def load_json(path: Path, expected: str) -> Any:
     """The document of a file, or the list of its lines if it is JSON Lines; a line that is not JSON stays a text.
 
-    Raises `InvalidArgument` if the file cannot be read or is not JSON.
+    Raises `InvalidArgument` if the file cannot be read, is not JSON, or is nested too deeply.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -19,6 +19,8 @@ def load_json(path: Path, expected: str) -> Any:
         raise InvalidArgument(f"cannot read {path}: {error}; expected {expected}", path="PATH") from None
     try:
         return json.loads(text)
+    except RecursionError:
+        raise InvalidArgument(f"{path} is nested too deeply; expected {expected}", path="PATH") from None
     except ValueError:
         lines = [_line(line) for line in text.splitlines() if line.strip()]
     if not any(isinstance(line, dict) for line in lines):
@@ -29,7 +31,7 @@ def load_json(path: Path, expected: str) -> Any:
 def _line(line: str) -> object:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
 
 

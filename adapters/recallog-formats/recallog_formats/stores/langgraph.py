@@ -12,6 +12,8 @@ _ROOT = "langgraph.store"
 
 def _value(row: Fields, into: Destination) -> dict[str, Any]:
     expiry_of(row.get("expires_at"))
+    if not isinstance(row["prefix"], str):
+        raise ValueError("prefix: should be a text")
     namespace = [_ROOT, *(name for name in row["prefix"].split(".") if name)]
     return make_item(into, namespace, row["key"], json.loads(row["value"]), row.get("updated_at"))
 

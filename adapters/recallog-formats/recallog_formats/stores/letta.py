@@ -8,7 +8,7 @@ from typing import Any
 from recallog import InvalidArgument
 from recallog_formats.stores.conversations import conversation_rows
 from recallog_formats.stores.json_files import list_in, load_json
-from recallog_formats.stores.store import Destination, Fields, StoreFormat, StoreRow, make_item, map_row
+from recallog_formats.stores.store import Destination, Fields, StoreFormat, StoreRow, left_out_rows, make_item, map_row
 
 _EXPECTED = 'an agent file: {"agents": [{"messages", "block_ids", ...}], "blocks": [...], ...}'
 _LEFT_OUT = {
@@ -25,24 +25,23 @@ def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
     agents = document.get("agents") if isinstance(document, dict) else None
     if not isinstance(agents, list):
         raise InvalidArgument(f"{path} is not a store of Letta: expected {_EXPECTED}", path="PATH")
-    owners: dict[object, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for number, agent in enumerate(agents, 1):
         if not isinstance(agent, Mapping):
             yield map_row(f"agent {number}", agent, _block, into)
             continue
         name = str(agent.get("name") or into.agent)
-        for block in agent.get("block_ids") or ():
-            owners.setdefault(block, []).append(name)
+        for block in list_in(agent, "block_ids") or ():
+            owners.setdefault(str(block), []).append(name)
         system = {"system": agent["system"]} if agent.get("system") else {}
         session = str(agent.get("id", number))
         yield from conversation_rows(session, list_in(agent, "messages") or (), replace(into, agent=name), system)
     for number, block in enumerate(list_in(document, "blocks") or (), 1):
         key = block.get("id", number) if isinstance(block, Mapping) else number
-        for owner in owners.get(key, [into.agent]):
+        for owner in owners.get(str(key), [into.agent]):
             yield map_row(f"block {key}", block, _block, replace(into, agent=owner))
     for name, why in _LEFT_OUT.items():
-        if rows := document.get(name):
-            yield StoreRow(name, left_out=why, count=len(rows))
+        yield from left_out_rows(name, document.get(name), why)
 
 
 def _block(row: Fields, into: Destination) -> dict[str, Any]:

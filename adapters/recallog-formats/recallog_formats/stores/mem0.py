@@ -14,6 +14,7 @@ from recallog_formats.stores.store import (
     StoreRow,
     expiry_of,
     json_object,
+    left_out_rows,
     make_entry,
     map_row,
     without_nulls,
@@ -25,6 +26,8 @@ _EXPECTED = 'the saved answer of get_all: {"results": [{"id", "memory", "user_id
 def _entry(row: Fields, into: Destination) -> dict[str, Any]:
     user, agent = row.get("user_id"), row.get("agent_id")
     categories = row.get("categories") or []
+    if not isinstance(categories, list):
+        raise ValueError("categories: should be a list")
     metadata = json_object(row.get("metadata")) | without_nulls(
         categories=categories,
         run_id=row.get("run_id"),
@@ -56,9 +59,10 @@ def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
     for number, row in enumerate(rows, 1):
         key = row.get("id", number) if isinstance(row, dict) else number
         yield map_row(f"memory {key}", row, _entry, into)
-    relations = document.get("relations") if isinstance(document, dict) else None
-    if relations:
-        yield StoreRow("relations", left_out="the graph of entities follows from the entries", count=len(relations))
+    if isinstance(document, dict):
+        yield from left_out_rows(
+            "relations", document.get("relations"), "the graph of entities follows from the entries"
+        )
 
 
 STORE = StoreFormat(

@@ -83,12 +83,22 @@ def map_row(place: str, row: object, event_of: EventOfRow, into: Destination) ->
         return StoreRow(place, error=error)
     except KeyError as error:
         return StoreRow(place, error=InvalidEvent(f"it has no {error.args[0]}", rule="missing"))
-    except (ValueError, TypeError) as error:
+    except RecursionError:
+        return StoreRow(place, error=InvalidEvent("its JSON is nested too deeply", rule="unparsable"))
+    except (ValueError, TypeError, AttributeError) as error:
         return StoreRow(place, error=InvalidEvent(str(error), rule="unparsable"))
+
+
+def left_out_rows(place: str, rows: object, why: str) -> Iterator[StoreRow]:
+    """The rows of a part of a store that is left out. A value that is not a list or an object counts as one row."""
+    if rows:
+        yield StoreRow(place, left_out=why, count=len(rows) if isinstance(rows, list | dict) else 1)
 
 
 def make_entry(row: Fields, into: Destination, text: str, **payload: Any) -> dict[str, Any]:
     """The fields of a `memory.retained` with the id of the row. Fields that are None are left out."""
+    if row["id"] is None:
+        raise KeyError("id")
     known = {name: value for name, value in payload.items() if value is not None and value != {}}
     return {
         "id": str(row["id"]),
@@ -123,7 +133,10 @@ def time_of_row(value: object) -> str:
             return datetime.fromtimestamp(value, UTC).isoformat()
         except (OverflowError, OSError) as error:
             raise ValueError(f"{value} is not a time: {error}") from None
-    moment = datetime.fromisoformat(str(value))
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a time: expected ISO 8601, or seconds since 1970 as a number") from None
     return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).isoformat()
 
 

@@ -66,7 +66,7 @@ class MessagesOfSession:
 
     @classmethod
     def read(cls, snapshot: Snapshot, space: str, agent: str, session: str) -> Self:
-        """Those of a session. The snapshot has its `key`."""
+        """Read which messages of a session remain. The snapshot has the row `key`."""
         compacted = snapshot.row(conversations.COMPACTIONS, space, agent, session)
         return cls(session, -1 if compacted is None else compacted.upto)
 
@@ -86,7 +86,7 @@ class Automatic:
     query: str
     """The newest messages of the user; "" if there are none."""
     messages: MessagesOfSession
-    """Those of the session of these messages."""
+    """The messages of the session that the query is from."""
 
 
 def query_of(texts: Sequence[str]) -> str:

@@ -152,7 +152,7 @@ class _Written(NamedTuple):
     id: str
     terms: Sparse
     checksum: int
-    """That of its vectors."""
+    """The checksum of its vectors."""
 
     @classmethod
     def of(cls, point: StoredPoint) -> Self:

@@ -21,7 +21,7 @@ class KeptBytes:
         """Held while points are found or removed."""
         self._bytes_max = bytes_max
         self._users: WeakKeyDictionary[KeptPoints, int] = WeakKeyDictionary()
-        """With the number of their last read."""
+        """The collections, each with the number of its last read."""
         self._reads = count()
 
     def make_room(self, user: "KeptPoints") -> None:
@@ -37,7 +37,7 @@ class KeptPoints:
     def __init__(self, bound: KeptBytes) -> None:
         self._bound = bound
         self._points: OrderedDict[str, tuple[StoredFields, int]] = OrderedDict()
-        """With the bytes that each takes."""
+        """By id, the fields of a point and the bytes that it takes."""
         self.size_bytes = 0
 
     def find(self, ids: Iterable[str]) -> dict[str, StoredFields]:
