@@ -61,7 +61,7 @@ def test_a_view_without_a_list_is_a_card_of_its_fields(memory: Memory) -> None:
     memory.publish(event())
     shown = html_of(memory.admin.status())
     assert "<td>records</td><td>1</td>" in shown
-    assert "1 of 1 record processed" in shown or "0 of 1 records processed" in shown
+    assert "1 of 1 records processed" in shown or "0 of 1 records processed" in shown
 
 
 def test_every_view_is_shown_by_the_base_class() -> None:
