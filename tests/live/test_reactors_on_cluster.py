@@ -24,7 +24,7 @@ from recallog_streams.ledgers.kafka import agents
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
-from recallog_streams.ledgers.trigger_queue import Doorbell
+from recallog_streams.ledgers.trigger_queue import Doorbell, QueueFailed
 from support.chat_server import ChatServer
 from support.events import event, recorded
 
@@ -247,6 +247,36 @@ def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions
                 while not handled.is_set():
                     await triggers_topic.send([Doorbell("village", "baker", "reflection.due/x/1")])
                     await asyncio.sleep(0.5)
+        finally:
+            await cancel_all(running)
+            await triggers_topic.close()
+
+    asyncio.run(work())
+
+
+def test_agents_that_fetch_nothing_fail_so_that_others_are_started(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "FETCHING_SECONDS", 3.0)
+    address = KafkaAddress.parse(f"kafka://{kafka}/{topic}?replication=1")
+
+    async def one() -> int:
+        return 1
+
+    async def work() -> None:
+        triggers_topic = TriggerTopic(address, one)
+        await triggers_topic.create()
+        app, started = agents.app_of(address, f"{topic}.agents", triggers_topic.name, print), asyncio.Event()
+        running = asyncio.create_task(agents.run(app, started.set))
+        try:
+            await asyncio.wait_for(started.wait(), agents.START_SECONDS)
+            await asyncio.wait({running}, timeout=3 * agents.FETCHING_SECONDS)
+            assert not running.done()  # an empty topic is fetched all the same
+            consumer = app.consumer._thread._consumer
+            assert consumer.assignment()
+            consumer.pause(*consumer.assignment())
+            with pytest.raises(QueueFailed, match="have not fetched partition 0"):
+                await asyncio.wait_for(running, 10 * agents.FETCHING_SECONDS)
         finally:
             await cancel_all(running)
             await triggers_topic.close()

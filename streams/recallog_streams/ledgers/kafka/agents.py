@@ -5,11 +5,13 @@ is replaced, and the views, `/health` and `/metrics` of the worker are not affec
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import faust
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
@@ -21,6 +23,9 @@ STOP_SECONDS = 10.0
 METADATA_SECONDS = 10.0
 """How often the topics of the cluster are read. A broker that has just started may not know them yet: a group that then
 assigns no partitions gets them after the next read. Faust's own value is 5 minutes."""
+FETCHING_SECONDS = 30.0
+"""How long a partition of this process may stay without a fetch while the coordinator of the group is known. After a
+broker had failed during a rebalance, Faust has reported that it is ready, and fetched nothing for minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
 
@@ -70,13 +75,18 @@ def app_of(address: KafkaAddress, group: str, topic: str, handle: Callable[[byte
 
 
 async def run(app: faust.App, started: Callable[[], None]) -> None:
-    """Run an app until cancelled; `started` is called once its agents consume. Raises `QueueFailed`."""
+    """Run an app until cancelled; `started` is called once its agents consume. Raises `QueueFailed`, also if the agents
+    fetch nothing."""
     try:
         async with asyncio.timeout(START_SECONDS):
             await app.start()
         started()
+        fetches = _Fetches()
         while not app.crashed:
             await asyncio.sleep(_CHECK_SECONDS)
+            fetches.check(app.consumer._thread._consumer)  # type: ignore[attr-defined]
+    except QueueFailed:
+        raise
     except Exception as error:
         raise QueueFailed(f"the agents cannot start: {error!r}") from error
     else:
@@ -85,6 +95,33 @@ async def run(app: faust.App, started: Callable[[], None]) -> None:
         with suppress(Exception):
             async with asyncio.timeout(STOP_SECONDS):
                 await app.stop()
+
+
+class _Fetches:
+    """When the partitions of a consumer were last fetched, by the times that the consumer keeps."""
+
+    def __init__(self) -> None:
+        self._seen: Mapping[TopicPartition, tuple[int | None, float]] = {}
+
+    def check(self, consumer: AIOKafkaConsumer) -> None:
+        """Raise `QueueFailed` if a partition has not been fetched for `FETCHING_SECONDS`."""
+        subscription = consumer._subscription.subscription
+        assignment = None if subscription is None else subscription.assignment
+        coordinator = consumer._coordinator
+        if assignment is None or coordinator is None or coordinator.coordinator_id is None:
+            self._seen = {}
+            return
+        now, before = monotonic(), self._seen
+        fetched = {tp: assignment.state_value(tp).timestamp for tp in assignment.tps}
+        self._seen = {
+            tp: before[tp] if tp in before and before[tp][0] == at else (at, now) for tp, at in fetched.items()
+        }
+        for tp, (_, since) in self._seen.items():
+            if now - since > FETCHING_SECONDS:
+                raise QueueFailed(
+                    f"the agents have not fetched partition {tp.partition} of {tp.topic} for {FETCHING_SECONDS:.0f} "
+                    "seconds; they are started again"
+                )
 
 
 def _credentials(address: KafkaAddress) -> Any:
