@@ -234,7 +234,6 @@ def test_a_relative_folder_for_the_session_is_not_used(tmp_path: Path, monkeypat
     (tmp_path / "session").mkdir(0o700)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "session")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = hosting.find_socket(tmp_path / "m")
     assert found.is_absolute()
     assert "session" not in found.parts
