@@ -46,21 +46,22 @@ def test_the_strategies(tmp_path: Path, indexed: bool) -> None:
         retrieve = memory.tiers.retrieve
         weighted = await retrieve(SPACE, AGENT, QUERY)
         assert weighted.relevance_by == "semantic"
-        assert found(weighted) == [("a", 0.6), ("c", 0.56), ("b", 0.54), ("d", 0.4), ("f", 0.3)]
-        assert [hit.entry.tier for hit in weighted.hits] == ["fast", "medium", "slow", "glacial", "fast"]
-        for limit, expected in ((2, "af"), (4, "afcb"), (6, "afcbd")):
+        assert found(weighted) == [("a", 0.6), ("none", 0.6), ("c", 0.56), ("b", 0.54), ("d", 0.4)]
+        assert [hit.entry.tier for hit in weighted.hits] == ["fast", None, "medium", "slow", "glacial"]
+        for limit, expected in ((2, ["a", "f"]), (4, ["a", "f", "c", "none"]), (6, ["a", "f", "c", "none", "b", "d"])):
             hits = await retrieve(SPACE, AGENT, QUERY, strategy="fast_first", limit=limit)
-            assert [id_ for id_, _ in found(hits)] == [*expected]
+            assert [id_ for id_, _ in found(hits)] == expected
         comprehensive = await retrieve(SPACE, AGENT, QUERY, strategy="comprehensive", limit=10)
-        assert found(comprehensive) == [("d", 1.0), ("b", 0.9), ("c", 0.7), ("a", 0.6), ("f", 0.3)]
+        assert found(comprehensive) == [("d", 1.0), ("none", 1.0), ("b", 0.9), ("c", 0.7), ("a", 0.6), ("f", 0.3)]
         slower = await retrieve(SPACE, AGENT, QUERY, tiers=["slow", "glacial"])
         assert found(slower) == [("b", 0.54), ("d", 0.4)]
-        assert [id_ for id_, _ in found(await retrieve(SPACE, AGENT, QUERY, min_similarity=0.7))] == ["c", "b", "d"]
+        similar = await retrieve(SPACE, AGENT, QUERY, min_similarity=0.7)
+        assert [id_ for id_, _ in found(similar)] == ["none", "c", "b", "d"]
         assert found(await retrieve(SPACE, AGENT, "Nothing to do with it.")) == []
 
     async def work() -> None:
         async with a_memory(tmp_path) as memory:
-            await memory.publish(kept("first", text="Without a tier.", tier=None))
+            await memory.publish(kept("none", text="Without a tier.", tier=None))
             await memory.catch_up_index()
             await memory.publish_many([kept(id_) for id_ in COSINES])
             if indexed:

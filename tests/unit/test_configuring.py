@@ -199,7 +199,7 @@ def test_the_commands_of_settings_and_sessions(tmp_path: Path) -> None:
     home = {"RECALLOG_HOME": str(tmp_path / "home")}
     assert "window: 20" in recallog("configure-agent", *V, "--window", "20", "--use-salience", **home).out
     quality = recallog("configure-agent", *V, "--quality", '{"enabled": true}', "--json", **home).json["quality"]
-    assert quality == {"enabled": True, "min_terms": 3, "deduplicate": False}
+    assert quality == {"enabled": True, "min_terms": 3, "deduplicate": False, "ask": False}
     assert recallog("configure-agent", *V, **home).code == 2
     shared = recallog(
         "configure-space", "village", "--shared-kind", "agent.spoke", "--scene-kind", "run.started", **home

@@ -31,7 +31,7 @@ PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (
     MODEL, REACTOR, REACTOR_TEST, CHAT_MODEL, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, STORE, CONTRACT,
-    INDEX, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
+    INDEX, EXTERNAL_SOURCE, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
 ) = PYTHON  # fmt: skip
 MODEL_PROJECT, STORE_PROJECT, LEDGER_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
 
@@ -320,6 +320,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
         SUMMARIZER,
         RERANKER,
         INDEX,
+        EXTERNAL_SOURCE,
         COMPONENTS,
     ],
     ids=[
@@ -332,6 +333,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
         "summarizer",
         "reranker",
         "index",
+        "external_source",
         "components",
     ],
 )

@@ -119,6 +119,7 @@ def test_a_model_edits_its_working_memory_and_sees_it_in_its_context() -> None:
     with_client(use)
 
 
+@pytest.mark.models("prompt", "working")
 def test_a_model_writes_the_block_that_the_hint_of_the_prompt_names() -> None:
     async def use(client: Client) -> None:
         name = f"{AGENT}_working_memory"
