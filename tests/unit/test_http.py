@@ -35,6 +35,9 @@ GETS = [name for name in READS if ROUTES[name].method == "GET"]
 FIELDS = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
 
 ARGUMENTS: Mapping[str, Any] = {
+    "beside_messages": True,
+    "include_external": True,
+    "external": ["wiki"],
     "space": "village",
     "agent": "baker",
     "reader": "miller",

@@ -42,10 +42,12 @@ EXCEPTIONS = {
     "recallog/operations/configuration.py": {"tiers", "working"},
     # One event `space.configured` has all settings of a space, as `agent.configured` those of an agent.
     "recallog_schemas/kinds/trust.py": {"facts", "beliefs"},
+    "recallog_schemas/kinds/catalogue.py": {"tiers"},
     # The page of a difference links the items whose ids have pages.
     "recallog_service/console/pages/agent.py": {"beliefs"},
     # The folder of RECALLOG_WORKSPACE is one of the settings of a process, which are one class.
     "recallog/settings.py": {"workspace"},
+    "recallog/other_settings.py": {"workspace"},
     # Recall filters by `tier`, a field that the engine indexes: which fields those are is part of its contract.
     "recallog/memory.py": {"tiers"},
     "recallog/operations/parameters.py": {"tiers"},

@@ -5,7 +5,6 @@ Imports are deferred, so that programs can connect to the process before it impo
 
 import logging
 import os
-import resource
 import socket
 from contextlib import suppress
 
@@ -14,6 +13,8 @@ from recallog.json_lines import JsonLines
 
 def main() -> None:
     """Serve folders at the socket that is standard input, until none is served any more."""
+    import resource  # not on Windows, which has no sockets in folders either
+
     from recallog_projections import private_files
 
     listener = socket.socket(fileno=os.dup(0))
