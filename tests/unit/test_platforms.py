@@ -71,7 +71,7 @@ def test_who_cannot_wait_is_told_that_a_lock_is_held(tmp_path: Path) -> None:
 
 
 def test_modules_of_one_system_alone_are_imported_in_two_places() -> None:
-    """Everything else imports on all systems. The second place is a function of a process that only some systems have."""
+    """Everything else imports on all systems. The second place is in a function of a process that some do not have."""
     root = Path(__file__).parents[2]
     places = {"schemas", "projections", "streams", "memory", "service"}
     files = [file for place in places for file in (root / place).rglob("*.py")]

@@ -13,7 +13,8 @@ from recallog.json_lines import JsonLines
 
 def main() -> None:
     """Serve folders at the socket that is standard input, until none is served any more."""
-    import resource  # not on Windows, which has no sockets in folders either
+    # Windows does not have this module, and this process does not run there: it has no Unix sockets.
+    import resource
 
     from recallog_projections import private_files
 
