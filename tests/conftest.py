@@ -47,7 +47,7 @@ os.environ["RECALLOG_INDEX_IDLE_SECONDS"] = "0"
 # Its process serves the folders of these tests alone: they kill it.
 _SESSION = tempfile.TemporaryDirectory(prefix="recallog-session-")
 os.environ["XDG_RUNTIME_DIR"] = _SESSION.name
-# Some tests start commands by a fork of this process, in which the threads of gRPC (of the stand-in of Qdrant) are dead.
+# Some tests start commands by a fork of this process. The threads of gRPC (of the stand-in of Qdrant) end there.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 # A script starts commands in the background so that they, and their processes, ignore Ctrl-C: tests would wait for it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
