@@ -143,20 +143,28 @@ def _ledger_damage(planned: Plan, root: Folders, expected: Expected, folder: Pat
     files = [mutation for mutation in planned.mutations if judge.is_of(layout.LEDGER, mutation.file)]
     if not files:
         return Damage()
+    # The ledgers of two folders are not equal: they have the times at which their records were appended.
+    whole = judge.records_of(_copy_of(planned, root, folder, layout.LEDGER))
     aside = _damaged_copy(planned, root, folder, layout.LEDGER)
-    return judge.look(aside, expected.records) if aside.exists() else Damage(lost=frozenset(expected.records))
+    return judge.look(aside, whole) if aside.exists() else Damage(lost=frozenset(expected.records))
 
 
 def _damaged_copy(planned: Plan, root: Folders, folder: Path, name: str) -> Path:
     """A damaged copy of one SQLite file and its log, for a look at it."""
-    aside = folder / f"look-{name.replace('/', '-')}"
+    aside = _copy_of(planned, root, folder, name, "damaged").parent
+    for mutation in planned.mutations:
+        if judge.is_of(name, mutation.file):
+            mutation.apply(aside, root.of("older"))
+    return aside / name
+
+
+def _copy_of(planned: Plan, root: Folders, folder: Path, name: str, kind: str = "whole") -> Path:
+    """A copy of one SQLite file and its log."""
+    aside = folder / f"{kind}-{name.replace('/', '-')}"
     aside.mkdir()
     for suffix in ("", "-wal", "-shm"):
         if (root.of(planned.state) / f"{name}{suffix}").exists():
             shutil.copyfile(root.of(planned.state) / f"{name}{suffix}", aside / f"{name}{suffix}")
-    for mutation in planned.mutations:
-        if judge.is_of(name, mutation.file):
-            mutation.apply(aside, root.of("older"))
     return aside / name
 
 
