@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recallog import IndexUnavailable, InvalidArgument, Memory
+from recallog import InvalidArgument
 from recallog.scrubbing import describe_counts
 from recallog_formats.importing import ImportOptions, ImportResult, Remark, StoreImport
 from recallog_formats.stores.store import Destination, StoreFormat
@@ -84,7 +84,7 @@ def import_command(
             async with memory:
                 with terminal.bar(f"importing {path}", "rows") as advance:
                     result = await StoreImport(memory, store, options).run(path, into, advance)
-                return result, await _start_index(memory) if result.added and not dry_run else None
+                return result, await terminal.start_index(memory) if result.added and not dry_run else None
 
     result, indexing = terminal.run(work, as_json=as_json)
     if as_json:
@@ -110,14 +110,6 @@ def _find_store(known: dict[str, StoreFormat], system: str, space: str | None, p
     if space is None and not known[system].names_spaces:
         raise InvalidArgument(f"rows of {system} name no space; give one with --space NAME", path="--space")
     return known[system]
-
-
-async def _start_index(memory: Memory) -> str | None:
-    try:
-        started = await memory.start_index()
-    except IndexUnavailable as error:
-        return f"not indexed yet: {error}"
-    return "indexing in the background for recall; recallog status shows how far it is" if started else None
 
 
 def _list_systems(stores: Sequence[StoreFormat], as_json: bool) -> None:

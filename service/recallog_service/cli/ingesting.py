@@ -7,7 +7,7 @@ import typer
 
 from recallog import Memory
 from recallog_projections.patience import patient
-from recallog_schemas.errors import IndexUnavailable, InvalidArgument, InvalidInput
+from recallog_schemas.errors import InvalidArgument, InvalidInput
 from recallog_schemas.kinds.trust import SourceClass
 from recallog_service.cli import panels, terminal
 from recallog_service.cli.ingest_reports import Report
@@ -165,7 +165,7 @@ def ingest_command(
                                 raise
                             results.append(unreadable_file(file.name, file.format, error))
                 is_new = any(each.added for each in results)
-                return results, inputs, await _start_index(memory) if is_new and not no_index else None
+                return results, inputs, await terminal.start_index(memory) if is_new and not no_index else None
 
     async def work_on() -> None:
         from recallog_service.cli.ingest_following import follow_files
@@ -175,7 +175,7 @@ def ingest_command(
                 async for result in follow_files(paths, chosen, memory, read):
                     report.print_news(result, as_json=as_json)
                     if result.added and not no_index:
-                        await _start_index(memory)
+                        await terminal.start_index(memory)
 
     if follow:
         terminal.run_until_stopped(work_on, as_json=as_json)
@@ -218,15 +218,6 @@ def _inputs(names: list[str], chosen: Format | None) -> InputFiles:
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:
     """The progress of one file, after `done` events of earlier ones."""
     return lambda count, total: advance(done + count, done + total)
-
-
-async def _start_index(memory: Memory) -> str | None:
-    """Start indexing in the background, and return a message; None if the index is off or on a server."""
-    try:
-        started = await memory.start_index()
-    except IndexUnavailable as error:
-        return f"not indexed yet: {error}"
-    return "indexing in the background for recall; recallog status shows how far it is" if started else None
 
 
 def _print_acknowledged(position: str, id_: str) -> None:

@@ -17,7 +17,14 @@ import typer
 from pydantic import BaseModel
 
 from recallog import Memory, Settings, layout
-from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
+from recallog_schemas.errors import (
+    IdConflict,
+    IndexUnavailable,
+    InvalidArgument,
+    InvalidInput,
+    RecallogError,
+    StorageUnavailable,
+)
 from recallog_schemas.validation import time_of
 from recallog_schemas.visible import visible, visible_json
 from recallog_service.cli.encodings import json_for
@@ -178,6 +185,15 @@ def _folder_without_ledger(found: Settings) -> Path | None:
     except OSError:
         return None  # the ledger reports it
     return None
+
+
+async def start_index(memory: Memory) -> str | None:
+    """Start indexing in the background, and return a message; None if the index is off or on a server."""
+    try:
+        started = await memory.start_index()
+    except IndexUnavailable as error:
+        return f"not indexed yet: {error}"
+    return "indexing in the background for recall; recallog status shows how far it is" if started else None
 
 
 @contextmanager
