@@ -3,6 +3,8 @@
 import math
 import re
 
+from recallog_schemas import limits
+
 _SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)", re.DOTALL)
 CHARS_PER_TOKEN = 4
 """The memory model's estimate: a token is four characters, rounded up."""
@@ -17,6 +19,11 @@ def cut(text: str, chars_max: int) -> str:
     # Not every script puts blanks between words: text without a blank in its second half is cut at the limit.
     blank = max(text.rfind(separator, chars_max // 2, chars_max) for separator in " \n")
     return text[: blank if blank >= 0 else max(chars_max - 1, 0)].rstrip() + MARK
+
+
+def shorten(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
+    """The first `chars` characters of `text`, and "..." if it is longer."""
+    return text if len(text) <= chars else text[:chars] + "..."
 
 
 def first_sentence(text: str) -> str:

@@ -24,7 +24,7 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.trust import SourceClasses
 from recallog_schemas import Event, codec, limits, models
 from recallog_schemas.errors import OutOfRange
-from recallog_schemas.shortening import tokens
+from recallog_schemas.shortening import shorten, tokens
 from recallog_schemas.views import (
     AroundView,
     EntriesView,
@@ -49,11 +49,6 @@ class AroundRequest:
     after: int
     wanted: Callable[[Event], bool]
     """Filter of the neighbours."""
-
-
-def shorten(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
-    """The first `chars` characters of `text`, and "..." if it is longer."""
-    return text if len(text) <= chars else text[:chars] + "..."
 
 
 def page(found: RecallView, limit: int) -> SearchPage:

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from recallog_schemas import limits
-from recallog_schemas.shortening import tokens
+from recallog_schemas.shortening import shorten, tokens
 from recallog_schemas.views import ExternalHit, SearchPage
 
 ExternalSource = Callable[[str, str, str, int], Any]
@@ -28,16 +27,16 @@ async def add_external(
     if not sources:
         return page.model_copy(update={"external_reason": NO_SOURCE})
     chosen = {name: sources[name] for name in names or sources if name in sources}
-    asked = (_ask(source, page, limit, seconds) for source in chosen.values())
+    asked = (_ask(name, source, page, limit, seconds) for name, source in chosen.items())
     answers = dict(zip(chosen, await asyncio.gather(*asked), strict=True))
-    hits = [hit.model_copy(update={"source": name}) for name, found in answers.items() for hit in found[0]]
+    hits = [hit for found, _ in answers.values() for hit in found]
     reasons = [f"{name}: {reason}" for name, (_, reason) in answers.items() if reason]
     reasons += [f"{name}: no such source" for name in names if name not in sources]
     return page.model_copy(update={"external": tuple(hits), "external_reason": "; ".join(reasons) or None})
 
 
 async def _ask(
-    source: ExternalSource, page: SearchPage, limit: int, seconds: float
+    name: str, source: ExternalSource, page: SearchPage, limit: int, seconds: float
 ) -> tuple[Sequence[ExternalHit], str | None]:
     arguments = page.space, page.agent, page.query, limit
     try:
@@ -47,16 +46,16 @@ async def _ask(
             else:
                 found = await asyncio.to_thread(source, *arguments)
                 found = await found if isinstance(found, Awaitable) else found
-        return [_make_hit(each) for each in islice(found, limit)], None
+        return [_make_hit(name, each) for each in islice(found, limit)], None
     except TimeoutError:
         return (), f"no answer within {seconds:g} s"
     except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
         return (), type(error).__name__
 
 
-def _make_hit(found: str | Mapping[str, Any]) -> ExternalHit:
+def _make_hit(name: str, found: str | Mapping[str, Any]) -> ExternalHit:
     given = {"text": found} if isinstance(found, str) else found
     text = given["text"]
     f"{text}{given.get('id')}".encode()  # an answer with lone surrogates could not be sent
-    shown = text if len(text) <= limits.PREVIEW_CHARS else f"{text[: limits.PREVIEW_CHARS]}..."
-    return ExternalHit(source="", id=given.get("id"), preview=shown, tokens=tokens(text), score=given.get("score"))
+    preview = shorten(text)
+    return ExternalHit(source=name, id=given.get("id"), preview=preview, tokens=tokens(text), score=given.get("score"))
