@@ -11,9 +11,9 @@ from time import monotonic
 from typing import Any
 
 import faust
-from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import fetch_times
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
 from recallog_streams.ledgers.trigger_queue import QueueFailed
 
@@ -84,7 +84,7 @@ async def run(app: faust.App, started: Callable[[], None]) -> None:
         fetches = _Fetches()
         while not app.crashed:
             await asyncio.sleep(_CHECK_SECONDS)
-            fetches.check(app.consumer._thread._consumer)  # type: ignore[attr-defined]
+            fetches.check(fetch_times(app.consumer._thread._consumer))  # type: ignore[attr-defined]
     except QueueFailed:
         raise
     except Exception as error:
@@ -101,25 +101,18 @@ class _Fetches:
     """When the partitions of a consumer were last fetched, by the times that the consumer keeps."""
 
     def __init__(self) -> None:
-        self._seen: Mapping[TopicPartition, tuple[int | None, float]] = {}
+        self._seen: Mapping[tuple[str, int], tuple[int | None, float]] = {}
 
-    def check(self, consumer: AIOKafkaConsumer) -> None:
+    def check(self, fetched: Mapping[tuple[str, int], int | None]) -> None:
         """Raise `QueueFailed` if a partition has not been fetched for `FETCHING_SECONDS`."""
-        subscription = consumer._subscription.subscription
-        assignment = None if subscription is None else subscription.assignment
-        coordinator = consumer._coordinator
-        if assignment is None or coordinator is None or coordinator.coordinator_id is None:
-            self._seen = {}
-            return
         now, before = monotonic(), self._seen
-        fetched = {tp: assignment.state_value(tp).timestamp for tp in assignment.tps}
         self._seen = {
-            tp: before[tp] if tp in before and before[tp][0] == at else (at, now) for tp, at in fetched.items()
+            key: before[key] if key in before and before[key][0] == at else (at, now) for key, at in fetched.items()
         }
-        for tp, (_, since) in self._seen.items():
+        for (topic, partition), (_, since) in self._seen.items():
             if now - since > FETCHING_SECONDS:
                 raise QueueFailed(
-                    f"the agents have not fetched partition {tp.partition} of {tp.topic} for {FETCHING_SECONDS:.0f} "
+                    f"the agents have not fetched partition {partition} of {topic} for {FETCHING_SECONDS:.0f} "
                     "seconds; they are started again"
                 )
 

@@ -3,12 +3,13 @@
 * `client.AIOKafkaClient` and `protocol`, for single requests: fetches, offsets, a topic's id, creation and settings,
   and sizes on disk. The consumer fetches continuously, and its seek waits for the previous fetch. The admin client
   knows neither topic ids nor sizes, and has a connection of its own.
-* `conn.create_conn`, for the reason why no server accepts the connection: `bootstrap` only logs it.
+* `conn.AIOKafkaConnection`, for the reason why no server accepts the connection: `bootstrap` only logs it.
 * `record`, for the records of fetched batches. The consumer makes an object of each record, and fails at headers whose
   names are not UTF-8.
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
 * `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
   cluster is unreachable: `stop` waits without a limit for the batches of a broker that does not answer.
+* `AIOKafkaConsumer._subscription` and `_coordinator`, for the time of the last fetch of each partition.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
 FetchRequest/Response 13, DescribeLogDirsRequest/Response 2 and IncrementalAlterConfigsRequest/Response 1).
@@ -21,10 +22,10 @@ from contextlib import suppress
 from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import create_conn
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.partitioner import murmur2
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
@@ -219,8 +220,32 @@ def _error_of(code: int) -> type[kafka.KafkaError]:
 
 async def try_connecting(host: str, port: int, settings: Mapping[str, Any]) -> None:
     """Connect to one server and disconnect. Raises the reason why it cannot be done."""
-    connection = await create_conn(host, port, **settings)
-    await connection.close()
+    connection = AIOKafkaConnection(host, port, **settings)
+    try:
+        await connection.connect()
+    except kafka.KafkaError:
+        await _close(connection)  # a broker that refuses a password closes the connection a moment later
+        raise
+    await _close(connection)
+
+
+async def _close(connection: AIOKafkaConnection) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await connection.close()
+
+
+def fetch_times(consumer: AIOKafkaConsumer) -> dict[tuple[str, int], int | None]:
+    """The time of the last fetch of each assigned partition, in milliseconds since 1970; `None` before the first.
+
+    The keys are topics and partitions. Empty while the coordinator of the group is unknown.
+    """
+    subscription = consumer._subscription.subscription
+    assignment = None if subscription is None else subscription.assignment
+    coordinator = consumer._coordinator
+    if assignment is None or coordinator is None or coordinator.coordinator_id is None:
+        return {}
+    return {partition: assignment.state_value(partition).timestamp for partition in assignment.tps}
 
 
 def key_hash(key: bytes) -> int:
