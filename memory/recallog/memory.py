@@ -792,15 +792,11 @@ class Memory(Parts):
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions
     ) -> "RecallView":
         if self._reranker is not None:
-            found = await self._without_reranker().recall(
-                space,
-                agent,
-                query,
-                top_k=max(top_k, limits.RERANKED_MEMORIES),
-                fusion=fusion,
-                wait_index=wait_index,
-                **options,
-            )
+            best = {"top_k": max(top_k, limits.RERANKED_MEMORIES), "fusion": fusion, "wait_index": wait_index}
+            asked = {"space": space, "agent": agent, "query": query, **best, **options}
+            # Only the hits that are shown count as read.
+            plain, operation = self._without_reranker(), all_operations(type(self))["recall"]
+            found = await pipeline.answer(pipeline.of_memory(plain, operation, asked))
             return await retrieval.reranker.rerank(self._reranker, found, top_k)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
         weights = retrieval.preset_weights.of_preset(

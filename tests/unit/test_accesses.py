@@ -11,6 +11,7 @@ import pytest
 from recallog import Event, InvalidArgument, Memory
 from recallog.composition import assemble
 from recallog.models.long_term.accesses import AccessCounter
+from recallog.retrieval.reranker import Reranker
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position
 from recallog_schemas.errors import StorageReadOnly, StorageUnavailable
@@ -40,9 +41,11 @@ async def accessed(memory: Memory) -> list[tuple[str, dict[str, Any]]]:
     return [(each.agent, each.payload) for each in await recorded(memory) if each.kind == "memory.accessed"]
 
 
-def in_memory(work: Callable[[Memory], Awaitable[None]], events: Sequence[Event] = LESSONS) -> None:
+def in_memory(
+    work: Callable[[Memory], Awaitable[None]], events: Sequence[Event] = LESSONS, reranker: Reranker | None = None
+) -> None:
     async def whole() -> None:
-        async with Memory.in_memory() as memory:
+        async with Memory.in_memory(reranker=reranker) as memory:
             await memory.publish_many(list(events))
             await work(memory)
 
@@ -127,6 +130,25 @@ def test_the_entries_under_recalled_are_counted() -> None:
         assert await accessed(memory) == [("baker", {"counts": {"sift": 1}, "hits": 1})]
 
     in_memory(work)
+
+
+class _Backwards(Reranker):
+    """Reverses the order."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [float(place) for place in range(len(texts))]
+
+
+@pytest.mark.parametrize("operation", ["recall", "search"])
+def test_with_a_reranker_an_entry_is_counted_once_and_only_if_it_is_shown(operation: str) -> None:
+    async def work(memory: Memory) -> None:
+        number = {"recall": "top_k", "search": "limit"}[operation]
+        shown = await getattr(memory, operation)(*A, "flour or dough", types=["lesson"], **{number: 1})
+        [id_] = [hit.event.id if operation == "recall" else hit.id for hit in shown.hits]
+        await asyncio.sleep(1.01)
+        assert await accessed(memory) == [("baker", {"counts": {id_: 1}, "hits": 1})]
+
+    in_memory(work, reranker=_Backwards())
 
 
 @pytest.mark.models("prompt")
