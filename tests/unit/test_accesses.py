@@ -41,11 +41,9 @@ async def accessed(memory: Memory) -> list[tuple[str, dict[str, Any]]]:
     return [(each.agent, each.payload) for each in await recorded(memory) if each.kind == "memory.accessed"]
 
 
-def in_memory(
-    work: Callable[[Memory], Awaitable[None]], events: Sequence[Event] = LESSONS, reranker: Reranker | None = None
-) -> None:
+def in_memory(work: Callable[[Memory], Awaitable[None]], events: Sequence[Event] = LESSONS) -> None:
     async def whole() -> None:
-        async with Memory.in_memory(reranker=reranker) as memory:
+        async with Memory.in_memory() as memory:
             await memory.publish_many(list(events))
             await work(memory)
 
@@ -139,16 +137,17 @@ class _Backwards(Reranker):
         return [float(place) for place in range(len(texts))]
 
 
-@pytest.mark.parametrize("operation", ["recall", "search"])
-def test_with_a_reranker_an_entry_is_counted_once_and_only_if_it_is_shown(operation: str) -> None:
-    async def work(memory: Memory) -> None:
-        number = {"recall": "top_k", "search": "limit"}[operation]
-        shown = await getattr(memory, operation)(*A, "flour or dough", types=["lesson"], **{number: 1})
-        [id_] = [hit.event.id if operation == "recall" else hit.id for hit in shown.hits]
-        await asyncio.sleep(1.01)
-        assert await accessed(memory) == [("baker", {"counts": {id_: 1}, "hits": 1})]
+@pytest.mark.parametrize(("operation", "number"), [("recall", "top_k"), ("search", "limit")])
+def test_with_a_reranker_an_entry_is_counted_once_and_only_if_it_is_shown(operation: str, number: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory(reranker=_Backwards()) as memory:
+            await memory.publish_many(LESSONS)
+            shown = await getattr(memory, operation)(*A, "flour or dough", types=["lesson"], **{number: 1})
+            [id_] = [hit.event.id if operation == "recall" else hit.id for hit in shown.hits]
+            await memory.publish(event())
+            assert await accessed(memory) == [("baker", {"counts": {id_: 1}, "hits": 1})]
 
-    in_memory(work, reranker=_Backwards())
+    run(work())
 
 
 @pytest.mark.models("prompt")
