@@ -143,6 +143,7 @@ def test_a_range_of_years_in_the_wrong_order_is_no_scope() -> None:
         ("What has changed since our first conversation?", None),
         ("¿Qué ha cambiado desde nuestra primera conversación?", None),
         ("Was hat sich seit unserem ersten Gespräch geändert?", None),
+        ("自从我们第一次聊天以来有什么变化？", None),
         ("What did I plan before our last session?", None),
         ("What has changed since our last session?", {"newest", "previous"}),
         ("What did I say during our first session?", {"first"}),
