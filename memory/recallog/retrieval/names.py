@@ -80,12 +80,14 @@ def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
     for number, word in enumerate(words):
         if number in used or not _may_be_part(word.text):
             continue
-        shortened = _shortened(words, number, names.by_part)
-        for part in [word.text] if word.text in names.by_part else shortened or _misspelt(word, number, names.by_part):
+        parts = [word.text] if word.text in names.by_part else _misspelt(word, number, names.by_part)
+        # "Mill" may be short for `miller`, or a word of the question.
+        longer = [] if parts else _find_longer(words, number, names.by_part)
+        for part in parts or longer:
             for agent in names.by_part[part]:
                 if agent not in whole:
                     spans = found.setdefault(agent, [])
-                    spans += [_span(question, words, range(number, number + 1))] if word.capital else []
+                    spans += [_span(question, words, range(number, number + 1))] if word.capital and parts else []
     return found
 
 
@@ -118,7 +120,7 @@ def _names_of(agents: tuple[str, ...]) -> _Names:
     return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= _SHARED_MAX})
 
 
-def _shortened(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
+def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
     """The part that begins with a word; empty if several do. "San" in "San Francisco" is not short for another name."""
     word, around = words[number], words[max(1, number - 1) : number + 2]
     if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in time_forms.MONTHS:
