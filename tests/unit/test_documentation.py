@@ -512,10 +512,20 @@ def test_each_error_of_storage_has_a_line_in_the_runbook(error: str) -> None:
     assert any(f"`{error}`" in page.read_text() for page in RUNBOOK)
 
 
-def test_the_commands_of_the_runbook_exist() -> None:
-    (script,) = blocks("docs/runbook.md", "shell")
-    inline = [command for page in RUNBOOK for command in re.findall(r"`recallog ([^`]*)`", without_code(page))]
-    for command in [*inline, *re.findall(r"^recallog ([^#\n]*)", script, re.MULTILINE)]:
+OPERATORS = (
+    *RUNBOOK,
+    *(ROOT / "docs" / f"{name}.md" for name in ("alerts", "deploying", "securing-a-cluster", "sizing", "watching")),
+    *sorted((ROOT / "docs/cluster").glob("*.md")),
+)
+"""The pages for operators."""
+
+
+@pytest.mark.parametrize("page", OPERATORS, ids=lambda page: page.stem)
+def test_the_commands_of_the_pages_for_operators_exist(page: Path) -> None:
+    commands = re.findall(r"`recallog ([^`]*)`", without_code(page))
+    for script in blocks(str(page.relative_to(ROOT)), "shell"):
+        commands += re.findall(r"(?:^|&& |-- | views )recallog ([^#\n|>&]*)", script, re.MULTILINE)
+    for command in commands:
         words = shlex.split(command)
         help_ = recallog(*itertools.takewhile(lambda word: not word.startswith("--"), words), "--help")
         assert help_.code == 0, command
