@@ -279,8 +279,8 @@ def test_the_programs_of_the_page_on_a_memory_behind_a_server_print_what_it_says
     assert asyncio.run(work()) == blocks("docs/remote.md", "text")
 
 
-def test_the_chatbot_of_the_guide_has_at_most_thirty_lines() -> None:
-    chatbot, *_ = blocks("docs/conversations.md", "python")
+def test_the_chatbot_of_the_tutorial_has_at_most_thirty_lines() -> None:
+    (chatbot,) = blocks("docs/tutorials/chatbot.md", "python")
     assert len([line for line in chatbot.splitlines() if line]) <= 30
 
 
