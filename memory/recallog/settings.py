@@ -107,7 +107,8 @@ class Settings(BaseSettings):
     partitions: `redis://a:6379,b:6379/0`. Needs `ledger` too."""
     seal: Policy = "subjects"
     """Which events are encrypted in the ledger, so that they can be erased: `subjects` (those with a subject, and those
-    of entries), `all`, `each` (as `subjects`, and each other event with its own key), or `off`. All can read sealed events."""
+    of entries), `all`, `each` (as `subjects`, and each other event with its own key), or `off`. Events that are already
+    sealed can be read with each value."""
     keys: str | None = None
     """Where the keys of sealed events are: `redis://host:6379/0`, or the URL of an adapter. Default: a file in the
     folder, the Redis of the views on a cluster."""

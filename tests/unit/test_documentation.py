@@ -176,7 +176,9 @@ def test_the_pages_to_migrate_have_each_name_that_readers_search_for() -> None:
 
 def test_the_search_of_the_site_finds_each_name_as_a_whole() -> None:
     (separator,) = re.findall(r"separator: '(.*)'", (ROOT / "mkdocs.yml").read_text())
-    words = {re.sub(r"^\W+|\W+$", "", word) for page in MIGRATE for word in re.split(separator, (ROOT / page).read_text())}
+    words = {
+        re.sub(r"^\W+|\W+$", "", word) for page in MIGRATE for word in re.split(separator, (ROOT / page).read_text())
+    }
     assert set(THEIRS) <= words
 
 

@@ -2,8 +2,8 @@
 
 * `README.md` is the first page, and files outside `docs` that pages link to are part of the site, under `repository`.
 * An entry `folder/*.md` of the navigation stands for the pages of that folder that it does not name.
-* `llms.txt` lists all pages for programs, in Markdown, also the decisions and the pages under `repository`; `llms-full.txt`
-  contains their texts.
+* `llms.txt` lists all pages for programs, in Markdown, also the decisions and the pages under `repository`;
+  `llms-full.txt` contains their texts.
 """
 
 import posixpath
