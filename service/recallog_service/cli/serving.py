@@ -66,7 +66,7 @@ def console(
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
-    """Open the console of a memory in a browser: what agents remember, why, and what needs somebody.
+    """Open the console of a memory in a browser: what agents remember, why, and what needs attention.
 
     The command runs the server of `recallog serve` for this machine only, until
     Ctrl-C. If the memory has keys, the console asks for one.

@@ -59,7 +59,7 @@ Projections = Annotated[
     typer.Option(
         "--projections",
         metavar="MODULE:NAME",
-        help="Custom projections in Python. May be repeated.",
+        help="Custom projections in Python. Repeatable.",
         show_default="RECALLOG_PROJECTIONS",
     ),
 ]

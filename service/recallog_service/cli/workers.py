@@ -32,7 +32,7 @@ def worker_command(
     ] = "",
     reactors: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. May be repeated."),
+        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable."),
     ] = None,
     projections: terminal.Projections = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
