@@ -6,6 +6,7 @@ Processes, signals and the model are real.
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -76,6 +77,42 @@ def test_two_folders_are_served_by_one_process_and_each_answers_from_its_own_eve
             assert await answered(memories[1], BOAT[0]) == (BOAT[1], None)
 
     run(work())
+
+
+@pytest.mark.models("long_term")
+def test_a_copy_of_a_folder_that_is_served_is_not_answered_from_the_original(homes: tuple[Path, Path]) -> None:
+    """The copy contains the address of the service, which outlives the programs that have closed the folder."""
+
+    async def work() -> None:
+        original, copy = homes[0], homes[0].with_name("copy")
+        async with AsyncExitStack() as closing:
+            (first,) = await opened(closing, settings(original))
+            assert await answered(first, MILL[0], wait_index=True) == (MILL[1], None)
+            shutil.copytree(original, copy)
+            await first.publish(event(payload={"text": BOAT[1]}))
+            (second,) = await opened(closing, settings(copy))
+            for wait_index in (False, True):
+                found = await second.recall("village", "baker", BOAT[0], wait_index=wait_index)
+                assert BOAT[1] not in {hit.text for hit in found.hits}
+            await second.long_term.retain("village", "baker", "The miller keeps a cat.")
+            assert [len(await recorded(memory)) for memory in (first, second)] == [5, 5]
+            assert address(copy).token != address(original).token
+
+    run(work())
+
+
+@pytest.mark.models("long_term")
+def test_what_is_sealed_depends_on_the_program_that_calls_and_not_on_the_first_one(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with AsyncExitStack() as closing:
+            unsealed, sealed = await opened(closing, settings(homes[0], seal="off"), settings(homes[0]))
+            await unsealed.recall("village", "baker", MILL[0], wait_index=True)
+            for memory, text in ((unsealed, "The miller keeps a cat."), (sealed, "The fisher is in debt.")):
+                await memory.long_term.retain("village", "baker", text)
+
+    run(work())
+    stored = b"".join(path.read_bytes() for path in homes[0].glob("ledger.db*"))
+    assert (b"keeps a cat" in stored, b"is in debt" in stored) == (True, False)
 
 
 def test_programs_that_start_at_the_same_time_get_one_process(homes: tuple[Path, Path]) -> None:
