@@ -130,7 +130,7 @@ def read_address(home: Path) -> messages.ServiceAddress:
     Raises `OSError`, also for a copy of a folder, in which the address is that of the original.
     """
     address = messages.address((home / layout.INDEX_ADDRESS).read_bytes())
-    if not os.path.samefile(home, address.home):
+    if not home.samefile(address.home):
         raise FileNotFoundError(f"it is a copy of {address.home}")
     return address
 
