@@ -318,6 +318,43 @@ def test_a_folder_for_which_no_call_came_is_closed_too(tmp_path: Path) -> None:
     run(work())
 
 
+def test_a_call_that_comes_while_a_service_ends_is_for_the_next_one(tmp_path: Path) -> None:
+    """The service has closed its memory, and was found a moment before."""
+
+    async def work() -> Sequence[messages.Frame]:
+        stopping, engine = StopSignal(), EdgeEngine(tmp_path / layout.INDEX_ENGINE)
+        (tmp_path / layout.INDEX).mkdir()
+        service = Service(settings(tmp_path), stopping, engine, tmp_path, "socket")
+        serving = asyncio.create_task(service.run())
+        call = messages.Perform("recall", b'{"space": "village", "agent": "baker", "query": "mill"}', 10_000)
+        await service._answer(call, lambda *_: None)
+        closed = service._memory(10_000)
+        service.stop()
+        await serving
+        with pytest.raises(RecallogError, match="closed"):
+            await closed.recall("village", "baker", "mill")
+        return [await service._answer(each, lambda *_: None) for each in (call, messages.Health())]
+
+    assert run(work()) == [messages.Gone(), messages.Gone()]
+
+
+def test_each_program_that_waits_for_a_folder_learns_that_its_serving_has_ended(homes: tuple[Path, Path]) -> None:
+    for _ in range(5):
+        first = ServiceProcess(settings(homes[0]))
+        first._ask()
+        assert first._lease is not None
+        more = []
+        for _ in range(5):
+            place = first._connect(hosting.find_socket(homes[0]))
+            assert place is not None
+            more.append(Lease(place, 0, settings(homes[0])))
+        serving_pid(homes[0])
+        for lease in (first._lease, *more):
+            ending = lease.end(WAIT_SECONDS)
+            assert ending is not None
+        ended(first._lease.pid)
+
+
 def test_what_the_engine_logs_is_in_the_log_of_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / layout.INDEX_ENGINE
 

@@ -150,7 +150,7 @@ class Failed(msgspec.Struct, tag=True):
 
 
 class Gone(msgspec.Struct, tag=True):
-    """The service ends, and has not executed the call, because the files of its folder were replaced."""
+    """The service ends, and has not completed the call: it is idle, or the files of its folder were replaced."""
 
 
 Frame = StillWorking | Progressed | Result | Failed | Gone

@@ -107,8 +107,8 @@ class Service:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self._ledger.close)
             closing.push_async_callback(self._index.close)
-            closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
+            closing.callback(self.stop)
             aside = self._address.with_suffix(".new")
             aside.touch(mode=0o600)
             aside.write_bytes(msgspec.json.encode(self._named))
@@ -176,6 +176,8 @@ class Service:
             await cancel_all(executing, disconnected)
 
     async def _answer(self, call: messages.FolderCall, report: Progress) -> messages.Frame:
+        if self._stopping:
+            return messages.Gone()
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
@@ -183,10 +185,11 @@ class Service:
             if isinstance(call, messages.Recall):
                 return messages.Result(await self._perform_recall(call))
             return messages.Result(await self._perform_operation(call, report))
-        except StorageReplaced:
-            self.stop()
-            return messages.Gone()
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
+            if isinstance(error, StorageReplaced):
+                self.stop()
+            if self._stopping:  # its memories may be closed
+                return messages.Gone()
             if isinstance(error, IndexDamaged):
                 self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
             if not isinstance(error, RecallogError):
