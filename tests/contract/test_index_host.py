@@ -27,7 +27,7 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, RecallogError
 from recallog_streams.stop_signal import StopSignal
 from support.events import event, recorded, run
-from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings
+from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings, wait_until
 from support.waiting import WAIT_SECONDS, until
 
 MILL = ("Who set fire to the building where flour is ground?", "The smith burned the mill.")
@@ -339,20 +339,24 @@ def test_a_call_that_comes_while_a_service_ends_is_for_the_next_one(tmp_path: Pa
 
 
 def test_each_program_that_waits_for_a_folder_learns_that_its_serving_has_ended(homes: tuple[Path, Path]) -> None:
-    for _ in range(5):
-        first = ServiceProcess(settings(homes[0]))
-        first._ask()
-        assert first._lease is not None
-        more = []
-        for _ in range(5):
-            place = first._connect(hosting.find_socket(homes[0]))
-            assert place is not None
-            more.append(Lease(place, 0, settings(homes[0])))
-        serving_pid(homes[0])
-        for lease in (first._lease, *more):
-            ending = lease.end(WAIT_SECONDS)
-            assert ending is not None
-        ended(first._lease.pid)
+    """Otherwise it would report that the process has died."""
+    process = ServiceProcess(settings(homes[0]))
+    process._ask()
+    assert process._lease is not None
+    pid = serving_pid(homes[0])
+    waiting = [_ask_to_serve(process, homes[0]) for _ in range(5)]
+    wait_until(lambda: all(each.read_ending() is None and each.is_served for each in waiting), "all wait")
+    assert process._lease.end(WAIT_SECONDS) == messages.Ending(elsewhere=False, is_last=True)
+    for lease in waiting:
+        assert lease.read_ending(WAIT_SECONDS) == messages.Ending(elsewhere=False, is_last=True)
+        lease.close()
+    ended(pid)
+
+
+def _ask_to_serve(process: ServiceProcess, home: Path) -> Lease:
+    place = process._connect(hosting.find_socket(home))
+    assert place is not None
+    return Lease(place, hosting.pid_of_peer(place), settings(home))
 
 
 def test_what_the_engine_logs_is_in_the_log_of_its_folder(tmp_path: Path) -> None:
@@ -475,9 +479,7 @@ def test_an_error_of_one_folder_reaches_the_program_that_asked_for_it(homes: tup
         async with Memory.open(settings(homes[0])) as memory:
             await memory.recall("village", "baker", MILL[0], wait_index=True)
             (homes[1] / layout.INDEX).write_text("no folder")
-            place = ServiceProcess(settings(homes[0]))._connect(hosting.find_socket(homes[0]))
-            assert place is not None
-            lease = Lease(place, hosting.pid_of_peer(place), settings(homes[1]))
+            lease = _ask_to_serve(ServiceProcess(settings(homes[0])), homes[1])
             assert lease.pid == address(homes[0]).pid
             with pytest.raises(RecallogError, match="index"):
                 await asyncio.to_thread(lease.read_ending, WAIT_SECONDS)
