@@ -41,7 +41,6 @@ from recallog_projections.index.embedders.runtime import release_memory
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
-from recallog_schemas.sealing import Policy
 from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
@@ -79,7 +78,7 @@ class Service:
         self._operations = {
             name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
         }
-        self._memories: dict[tuple[int, str, Policy], Memory] = {}
+        self._memories: dict[tuple[int, str, str], Memory] = {}
         """By the number of events that their views retain, and by the settings `scrub` and `seal`."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
@@ -186,9 +185,8 @@ class Service:
                 return messages.Result(await self._perform_recall(call))
             return messages.Result(await self._perform_operation(call, report))
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
-            if isinstance(error, StorageReplaced):
+            if self._stopping or isinstance(error, StorageReplaced):  # its memories may be closed
                 self.stop()
-            if self._stopping:  # its memories may be closed
                 return messages.Gone()
             if isinstance(error, IndexDamaged):
                 self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
@@ -228,7 +226,7 @@ class Service:
         answer = await self._memory(call.log_events)._recall_for_prompt(query, call.compared, past=call.past)
         return answer.model_dump_json().encode()
 
-    def _memory(self, log_events: int, scrub: str = "", seal: Policy | None = None) -> Memory:
+    def _memory(self, log_events: int, scrub: str = "", seal: str | None = None) -> Memory:
         key = log_events, scrub, seal or self._settings.seal
         if key not in self._memories:
             # Projections of a user are for the process that calls, since their module may not be found here.

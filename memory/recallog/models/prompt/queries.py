@@ -224,7 +224,7 @@ async def compose(
         blocks = working.labels_shown(snapshot, space, agent)
         answered = working.results_shown(snapshot, space, agent, request.session)
         if set_to == kinds and needed <= newest and blocks == labels and answered == results:
-            shown = _read_sections(snapshot, space, agent, request, hidden, passed)
+            shown = _read_sections(snapshot, reading, request, hidden, passed)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
                 await salient.find_related(snapshot, reading.searcher, space, agent, salience_query)
@@ -268,21 +268,18 @@ def _explain_degraded(found: RecallView | None, related: Related | None) -> str 
 
 
 def _read_sections(
-    snapshot: Snapshot,
-    space: str,
-    agent: str,
-    request: ContextRequest,
-    hidden: Set[int],
-    passed: MessagesOfSession | None,
+    snapshot: Snapshot, reading: AgentReading, request: ContextRequest, hidden: Set[int], sent: MessagesOfSession | None
 ) -> _SectionContents:
+    space, agent = reading.space, reading.agent
+
     def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
         """Visitors' events and actions may be older than the memories among which `hidden` was found."""
         left = (event for event in events if not event.event.is_erased)
-        return [event for event in left if passed is None or not passed.tell(event.event, event.position.offset)]
+        return [event for event in left if sent is None or not sent.tell(event.event, event.position.offset)]
 
-    kinds = scene.scene_kinds(snapshot.row(settings.SPACES, space))
+    of_space = snapshot.row(settings.SPACES, space)
     goals = [event for event in leave_out_hidden(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
-    newest = newest_of(snapshot, space, kinds) if request.scene is None else []
+    newest = newest_of(snapshot, space, scene.scene_kinds(of_space)) if request.scene is None else []
     seen = [event for event in leave_out_hidden(newest) if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     notes = notes_of(snapshot, space) if request.scene is None else []
@@ -301,7 +298,7 @@ def _read_sections(
         working.results(snapshot, space, agent, request.session),
         _find_answered(snapshot, space, agent, request),
         hidden,
-        SourceClasses(snapshot.row(settings.SPACES, space)),
+        SourceClasses(of_space),
     )
 
 
