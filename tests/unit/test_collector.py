@@ -18,7 +18,6 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import builtin
 from recallog_schemas import codec
 from recallog_streams.collector import pause_collection
-from support.waiting import WAIT_SECONDS
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
