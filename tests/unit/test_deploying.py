@@ -34,6 +34,7 @@ from recallog_service.http.server import SHUTDOWN_SECONDS
 from recallog_service.roles import DRAIN_SECONDS
 from support import notices
 from support.http import served
+from support.waiting import WAIT_SECONDS
 from unit.test_documentation import blocks
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -186,7 +187,7 @@ def paths_of_server() -> set[str]:
     async def ask() -> set[str]:
         async with Memory.open(Settings(ledger="memory://", views="memory://")) as memory:
             app = Application(memory, Access.of(Settings()))
-            async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 paths = ("/healthz", "/readyz")
                 return {path for path in paths if (await client.get(path)).status_code == 200}
 
