@@ -500,6 +500,17 @@ def test_tables_without_row_ids_and_with_quotes_in_their_names_are_read(tmp_path
     assert [row.place for row in rows] == ["factual_memory f-1", "factual_memory f-2", 'a"b']
 
 
+async def test_a_column_that_is_not_taken_over_is_named(tmp_path: Path) -> None:
+    store = other_stores.tramontane(tmp_path)
+    other_stores.change(store, "ALTER TABLE factual_memory ADD COLUMN mood TEXT")
+    async with Memory.in_memory() as memory:
+        before = await take(memory, store, dry_run=True)
+        assert not any("column" in remark.place for remark in before.left_out)
+        other_stores.change(store, "UPDATE factual_memory SET mood = 'sad' WHERE id = 'f-1'")
+        left_out = {remark.place: (remark.count, remark.why) for remark in (await take(memory, store)).left_out}
+        assert left_out["factual_memory column mood"] == (1, "a column that is not taken over")
+
+
 def test_a_view_is_not_a_table_of_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     other_stores.change(path, "CREATE VIEW factual_memory AS SELECT 'f-1' AS id, 'Oak.' AS content")

@@ -5,10 +5,11 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import quote
 
 from recallog import InvalidArgument, InvalidEvent
-from recallog_formats.stores.store import Destination, EventOfRow, Fields, StoreRow, map_row
+from recallog_formats.stores.store import Destination, EventOfRow, StoreRow, map_row
 
 _MAGIC = b"SQLite format 3\0"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
@@ -19,8 +20,9 @@ Tables = Mapping[str, EventOfRow]
 Reader = Callable[[Path, Destination], Iterator[StoreRow]]
 
 
-def reader(system: str, tables: Tables, left_out: Mapping[str, str]) -> Reader:
-    """The reader of the databases of a system. `left_out` says of tables why they are not taken over."""
+def reader(system: str, tables: Tables, left_out: Mapping[str, str], unused: Container[str] = ()) -> Reader:
+    """The reader of the databases of a system. `left_out` says of tables why they are not taken over; columns that are
+    `unused` are not named in reports."""
 
     def read(path: Path, into: Destination) -> Iterator[StoreRow]:
         databases, unreadable = databases_in(path)
@@ -33,7 +35,7 @@ def reader(system: str, tables: Tables, left_out: Mapping[str, str]) -> Reader:
         yield from unreadable
         for database in present:
             with snapshot_of(database) as connection:
-                yield from table_rows(connection, tables, into)
+                yield from table_rows(connection, tables, into, unused)
                 yield from left_out_tables(connection, tables, left_out)
 
     return read
@@ -108,12 +110,14 @@ def left_out_tables(
             yield from until_damage(name, _count(connection, name, why))
 
 
-def table_rows(connection: sqlite3.Connection, tables: Tables, into: Destination) -> Iterator[StoreRow]:
-    """The rows of the tables that are there."""
+def table_rows(
+    connection: sqlite3.Connection, tables: Tables, into: Destination, unused: Container[str] = ()
+) -> Iterator[StoreRow]:
+    """The rows of the tables that are there, and their columns that are neither read nor `unused`."""
     present = {name for (name,) in connection.execute(_TABLES)}
     for name, event_of in tables.items():
         if name in present:
-            yield from until_damage(name, _map_rows(connection, name, event_of, into))
+            yield from until_damage(name, _map_rows(connection, name, event_of, into, unused))
 
 
 def until_damage(name: str, rows: Iterator[StoreRow]) -> Iterator[StoreRow]:
@@ -134,12 +138,43 @@ def _count(connection: sqlite3.Connection, name: str, why: str) -> Iterator[Stor
         yield StoreRow(name, left_out=why, count=count)
 
 
-def _map_rows(connection: sqlite3.Connection, name: str, event_of: EventOfRow, into: Destination) -> Iterator[StoreRow]:
-    keys = [each["name"] for each in connection.execute(f'PRAGMA table_info("{name}")') if each["pk"]]
+class _ReadFields(dict[str, Any]):
+    """A row that notes which of its columns are read."""
+
+    def __init__(self, row: sqlite3.Row, read: set[str]) -> None:
+        super().__init__(row)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._read.add(name)
+        return super().get(name, default)
+
+
+def _map_rows(
+    connection: sqlite3.Connection, name: str, event_of: EventOfRow, into: Destination, unused: Container[str]
+) -> Iterator[StoreRow]:
+    columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
+    keys = [each["name"] for each in columns if each["pk"]]
+    read: set[str] = set()
+    has_events = False
     for number, row in enumerate(_rows_in_order(connection, name), 1):
-        fields: Fields = dict(row)
+        fields = _ReadFields(row, read)
         place = fields.get("id") or " ".join(str(fields[key]) for key in keys) or number
-        yield map_row(f"{name} {place}", fields, event_of, into)
+        made = map_row(f"{name} {place}", fields, event_of, into)
+        has_events = has_events or made.event is not None
+        yield made
+    if not has_events:  # a row that is refused may not have been read to its end
+        return
+    for column in (each["name"] for each in columns):
+        if column not in read and column not in unused:
+            counted = f"SELECT count({_quote(column)}) FROM {_quote(name)}"
+            (count,) = connection.execute(counted).fetchone()
+            if count:
+                yield StoreRow(f"{name} column {column}", left_out="a column that is not taken over", count=count)
 
 
 def _rows_in_order(connection: sqlite3.Connection, name: str) -> sqlite3.Cursor:
