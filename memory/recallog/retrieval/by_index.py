@@ -23,6 +23,7 @@ from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse, in_points
+from recallog_projections.index.language.character_forms import without_unused_forms
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
@@ -155,14 +156,12 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
     """The memories with the highest cosine, or with most of the query's words if no model can read the query."""
     words = query_terms(query.text, ())
     asked = await embed_query(index, query, words)
-    wanted = query.make_filter()
+    wanted, hits = query.make_filter(), list[Hit]()
     if asked:
         (hits,) = await by_meaning(index, asked, [wanted], limit, ("offset",))
     elif words.terms:
         search = Search(wanted, limit, sparse=sparse_of(words.terms), corpus=query.visible(), payload=("offset",))
         (hits,) = await index.engine.search(index.collection, [search])
-    else:
-        return NearestMemories([], by_vectors=False)
     with readable_payloads():
         best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
     return NearestMemories([hit.payload["offset"] for hit in best_first[:limit]], by_vectors=bool(asked))
@@ -294,16 +293,14 @@ async def frequencies(
     """The idf of each of the terms `searched` among the points of `corpus`.
 
     `best` has the hits of `idf_searches`. The score of a term's best hit is the weight of the term in that memory times
-    its idf. A term that does not occur in the collection gets the idf of frequency 0.
+    its idf. A term that does not occur in the collection gets the idf of frequency 0, unless another form of it counts.
     """
-    idf = {}
-    for term, hits in zip(searched, best, strict=False):
-        for hit in hits:
-            idf[term] = hit.score / _read_weights(hit)[terms.dimension(term)]
+    found = [(term, hit.score, _terms_of(hit)) for term, hits in zip(searched, best, strict=False) for hit in hits]
+    idf = {term: score / stored.values[stored.indices.index(terms.dimension(term))] for term, score, stored in found}
     unused = 0.0
     if len(idf) < len(searched):
         unused = inverse_frequency(await index.engine.estimate_count(index.collection, corpus), 0)
-    return {term: idf.get(term, unused) for term in searched}
+    return {term: idf.get(term, unused) for term in without_unused_forms(searched, idf)}
 
 
 def _terms_of(hit: Hit) -> Sparse:
@@ -313,20 +310,13 @@ def _terms_of(hit: Hit) -> Sparse:
     return hit.sparse
 
 
-def _read_weights(hit: Hit) -> dict[int, float]:
-    """The stored weights of a hit by dimension."""
-    found = _terms_of(hit)
-    return dict(zip(found.indices, found.values, strict=True))
-
-
 def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]:
     """By session: the summed idf of the query's terms that occur in one of its `hits`."""
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
     found: dict[str, set[int]] = {}
     for hit in hits:
-        if hit.payload["ordinal"] == ALONE:
-            continue
-        found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _terms_of(hit).indices)
+        if hit.payload["ordinal"] != ALONE:
+            found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _terms_of(hit).indices)
     return {session: sum(worth[dimension] for dimension in dimensions) for session, dimensions in found.items()}
 
 

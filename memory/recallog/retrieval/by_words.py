@@ -12,6 +12,7 @@ from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import exact_among
 from recallog_projections.index.language import questions
+from recallog_projections.index.language.character_forms import without_unused_forms
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
 from recallog_schemas.timestamps import micros
@@ -69,10 +70,7 @@ def candidates(
         for memory, about in read
         if (weights := about.weights) is not None
     ]
-    idf = {} if idf is None else idf
-    if others := [term for term in searched if term not in idf]:
-        frequency = Counter(term for _, _, _, matching in worded for term in matching)
-        idf = {**idf, **{term: inverse_frequency(len(worded), frequency[term]) for term in others}}
+    idf = _add_idf(idf or {}, searched, Counter([term for *_, matching in worded for term in matching]), len(worded))
     exact_terms = exact_among(idf)
     whole = sum(weight for term, weight in idf.items() if term not in exact_terms) or 1.0
     exact = sum(weight for term, weight in idf.items() if term in exact_terms) or 1.0
@@ -124,18 +122,23 @@ def scores(
 ) -> tuple[dict[int, float], Mapping[str, float]]:
     """By offset, the BM25 scores of the `texts` that contain a term of `searched`; and the idf of the terms.
 
-    The idf is `idf` or, if that is None, it is computed among the texts.
+    `idf` gives the idf of terms. The idf of any other term is computed among the texts.
     """
     weights = [_terms_of_text(text, generation, cache).weights or {} for text in texts]
-    if idf is None:
-        frequency = {term: sum(term in each for each in weights) for term in searched}
-        idf = {term: inverse_frequency(sum(map(bool, weights)), frequency[term]) for term in searched}
+    frequency = Counter([term for each in weights for term in searched if term in each])
+    idf = _add_idf(idf or {}, searched, frequency, sum(map(bool, weights)))
     found = {
         text.offset: sum(idf[term] * each[term] for term in shared)
         for text, each in zip(texts, weights, strict=True)
         if (shared := [term for term in searched if term in each])
     }
     return found, idf
+
+
+def _add_idf(idf: Mapping[str, float], searched: Sequence[str], used: Counter[str], texts: int) -> dict[str, float]:
+    """`idf`, and the idf of the other terms `searched`. `used` counts those of `texts` texts that contain each term."""
+    others = without_unused_forms([term for term in searched if term not in idf], {*idf, *used})
+    return {**idf, **{term: inverse_frequency(texts, used[term]) for term in others}}
 
 
 def inverse_frequency(texts: int, holding: int) -> float:

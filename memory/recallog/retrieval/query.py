@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Self
 
 from recallog.reading.filters import Passes
@@ -14,6 +15,8 @@ from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
+from recallog_projections.index.language.character_forms import find_other_forms
+from recallog_projections.index.language.words import HAN
 from recallog_schemas import Position, limits
 from recallog_schemas.names import in_nfc, is_plain
 from recallog_schemas.timestamps import micros
@@ -115,10 +118,8 @@ class RecallQuery:
 
     def make_filter(self) -> Filter:
         """The engine's filter for the memories that may answer."""
-        seen = self.visible()
-        return Filter(
-            seen.space,
-            seen.readers,
+        return replace(
+            self.visible(),
             agents=None if self.author is None else [self.author],
             kinds=self.kinds,
             kinds_except=self.hidden,
@@ -126,8 +127,6 @@ class RecallQuery:
             since=None if self.since is None else micros(self.since),
             until=None if self.until is None else micros(self.until),
             importance_min=None if self.is_of_past or self.min_importance is None else self.min_importance - _ROUNDED,
-            offset_until=seen.offset_until,
-            at_until=seen.at_until,
             ids=self.points,
         )
 
@@ -178,7 +177,7 @@ class QueryTerms:
     authors: frozenset[str]
     """Agents of the space that the query names."""
     terms: tuple[str, ...]
-    """Its distinct content terms, without those names."""
+    """Its distinct content terms, without those names, and the other forms of Chinese ones."""
     term_spans: tuple[tuple[int, int, str], ...]
     """(start, end, term) for each occurrence: `end` is exclusive, both count characters."""
 
@@ -200,8 +199,11 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
         inside = expression.start, expression.end
         term_spans = [each for each in term_spans if each[1] <= inside[0] or inside[1] <= each[0]]
         term_spans += [(*inside, term) for term in points.date_terms(day)]
-    distinct = dict.fromkeys(term for _, _, term in term_spans)
-    return QueryTerms(frozenset(found), tuple(_first(distinct)), tuple(term_spans))
+    searched = dict.fromkeys(_first(dict.fromkeys(term for _, _, term in term_spans)))
+    if HAN.search(query):
+        searched |= dict.fromkeys(chain.from_iterable(map(find_other_forms, searched)))
+        term_spans += [(start, end, form) for start, end, term in term_spans for form in find_other_forms(term)]
+    return QueryTerms(frozenset(found), tuple(searched)[: 4 * limits.RECALL_TERMS_MAX], tuple(term_spans))
 
 
 def _first(distinct: Iterable[str]) -> Iterator[str]:
@@ -219,11 +221,8 @@ def _first(distinct: Iterable[str]) -> Iterator[str]:
 
 def possible_names(query: str) -> list[str]:
     """Words of `query` that may be an agent's name, in the spellings that names have."""
-    found: dict[str, None] = {}
     words = re.findall(r"[A-Za-z0-9][A-Za-z0-9._@/-]*", query)
     others = (in_nfc(word.strip(_AROUND_NAMES)) for word in query.split())
-    for word in (*words, *(other for other in others if other and not is_plain(other))):
-        bare = word.rstrip("._@/-")
-        for spelling in (bare, bare.lower(), bare.capitalize(), bare.upper()):
-            found.setdefault(spelling)
-    return list(found)[: 4 * limits.RECALL_TERMS_MAX]
+    bare = [word.rstrip("._@/-") for word in (*words, *(each for each in others if each and not is_plain(each)))]
+    spellings = chain.from_iterable([(one, one.lower(), one.capitalize(), one.upper()) for one in bare])
+    return list(dict.fromkeys(spellings))[: 4 * limits.RECALL_TERMS_MAX]

@@ -15,6 +15,7 @@ from itertools import chain
 from recallog_projections.index import identifiers
 from recallog_projections.index.engines.engine import Sparse
 from recallog_projections.index.language import stems, stop_words
+from recallog_projections.index.language.character_forms import find_other_forms
 from recallog_projections.index.language.words import HAN, LATIN, UNSPACED, Word, ascii_words, words
 
 K1 = 0.9
@@ -42,6 +43,13 @@ def terms(text: str) -> list[str]:
         return of_words
     parts = [part for part in text.split() if not (part.islower() and part.isalpha())]
     return [*of_words, *chain.from_iterable(map(_strings_in, parts))]
+
+
+def count_shares(query: str, texts: Iterable[str]) -> list[float]:
+    """For each text, the share of the distinct terms of `query` that it contains, in any form of Chinese characters."""
+    asked = {form: term for term in terms(query) for form in (*find_other_forms(term), term)}
+    whole = max(1, len({*asked.values()}))
+    return [len({asked[term] for term in asked.keys() & terms(text)}) / whole for text in texts]
 
 
 def occurrences(text: str) -> Iterator[tuple[int, int, str]]:

@@ -12,7 +12,7 @@ from recallog.models.long_term.live_entries import WantedEntries
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log, snapshot_of
-from recallog_projections.index.terms import terms
+from recallog_projections.index.terms import count_shares
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import ARCHIVED, LIVE, AgentEntries, EntryRef, EntryRow
@@ -175,9 +175,8 @@ async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
 def _by_words(query: str, rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
     """Entries with the share of the query's terms that each contains. Entries without any are included only if they are
     preferred."""
-    asked = set(terms(query))
-    scored = [(row, len(asked & set(terms(row.text))) / max(1, len(asked))) for row in rows]
-    return [(row, share) for row, share in scored if share or row.priority == PINNED]
+    shares = zip(rows, count_shares(query, (row.text for row in rows)), strict=True)
+    return [(row, share) for row, share in shares if share or row.priority == PINNED]
 
 
 async def stats(reading: AgentReading) -> EntryStats:

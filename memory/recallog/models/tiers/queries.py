@@ -18,7 +18,7 @@ from recallog.reading.filters import Passes
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
-from recallog_projections.index.terms import terms
+from recallog_projections.index.terms import count_shares
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term import uses
 from recallog_projections.models.long_term.reading import event_of
@@ -167,11 +167,9 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
 async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier]:
     """The newest entries, each with the share of the query's terms that it contains. With a filter, all entries that
     pass it."""
-    asked = set(terms(query.text))
-    return [
-        EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
-        for row, tier in await _compared_by_words(reading, query.has_fields)
-    ]
+    found = await _compared_by_words(reading, query.has_fields)
+    shares = count_shares(query.text, (row.text for row, _ in found))
+    return [EntryInTier(row, tier, round(share, _DECIMALS)) for (row, tier), share in zip(found, shares, strict=True)]
 
 
 async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -> list[tuple[EntryRow, str | None]]:
