@@ -16,7 +16,6 @@ from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Chann
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
 from recallog_projections.index.language.character_forms import find_other_forms
-from recallog_projections.index.language.words import HAN
 from recallog_schemas import Position, limits
 from recallog_schemas.names import in_nfc, is_plain
 from recallog_schemas.timestamps import micros
@@ -200,7 +199,7 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
         term_spans = [each for each in term_spans if each[1] <= inside[0] or inside[1] <= each[0]]
         term_spans += [(*inside, term) for term in points.date_terms(day)]
     searched = dict.fromkeys(_first(dict.fromkeys(term for _, _, term in term_spans)))
-    if HAN.search(query):
+    if not query.isascii():
         searched |= dict.fromkeys(chain.from_iterable(map(find_other_forms, searched)))
         term_spans += [(start, end, form) for start, end, term in term_spans for form in find_other_forms(term)]
     return QueryTerms(frozenset(found), tuple(searched)[: 4 * limits.RECALL_TERMS_MAX], tuple(term_spans))

@@ -8,13 +8,14 @@ from itertools import product
 from recallog_projections.index.language.words import HAN
 
 
-def find_other_forms(term: str) -> list[str]:
+@lru_cache(maxsize=16_384)
+def find_other_forms(term: str) -> tuple[str, ...]:
     """`term` in simplified and in traditional characters, without `term` itself. If a character has several forms, each
     gives a term. Exact strings, which are longer than pairs of characters, have no other forms."""
     if len(term) > 2 or not HAN.search(term):
-        return []
+        return ()
     found = ["".join(form) for table in _tables() for form in product(*(table.get(one, one) for one in term))]
-    return [form for form in dict.fromkeys(found) if form != term]
+    return tuple(form for form in dict.fromkeys(found) if form != term)
 
 
 def without_unused_forms(searched: Sequence[str], used: Collection[str]) -> list[str]:
