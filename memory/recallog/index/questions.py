@@ -63,10 +63,10 @@ class EmbeddedQuestions:
         key = embedder.model, text
         self.begin(embedder, text)
         known = self._embeddings.get(key)
-        if known is None:
-            begun = self._begun.get(key)
-            embedding = self._embed(embedder, [Passage(text, is_query=True)]) if begun is None else asyncio.shield(begun)
-            (known,) = await embedding
+        if known is None and (begun := self._begun.get(key)) is not None:
+            (known,) = await asyncio.shield(begun)
+        elif known is None:
+            (known,) = await self._embed(embedder, [Passage(text, is_query=True)])
         self._keep(key, known)
         return known
 
