@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aiokafka import errors as kafka
 
+from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign, StorageUnavailable
 from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
@@ -25,6 +26,10 @@ SETTINGS_SECONDS: Final = 30.0
 """How long a changed setting of the topic, or the loss of its first records, can go unnoticed."""
 FAULTY_SECONDS: Final = 5.0
 """How long a setting that was corrected can go unnoticed."""
+
+_CLOCKS: Final = {"message.timestamp.after.max.ms": str(1_000 * limits.AHEAD_SECONDS_MAX)}
+"""How far the clock of a writer may be ahead of the broker's. From Kafka 4.0 on, an hour is the default: a worker whose
+clock is further ahead would answer no trigger."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +259,10 @@ async def _create(client: KafkaClient, address: KafkaAddress) -> None:
     }
     partitions = address.partitions or DEFAULT_PARTITIONS
     timeout_ms = round(address.timeout_seconds * 1000 / 3)
-    error, message = await client.create(address.topic, partitions, address.replication, settings, timeout_ms)
+    for each in (settings | _CLOCKS, settings):
+        error, message = await client.create(address.topic, partitions, address.replication, each, timeout_ms)
+        if error is not kafka.InvalidConfigurationError:  # brokers before 3.6 do not have the setting of clocks
+            break
     if error is kafka.InvalidReplicationFactorError:
         raise StorageError(
             f"the topic of {address} cannot be created with replication={address.replication}: {message} Add "
