@@ -95,7 +95,7 @@ def faults_of(
 
 def is_retired(settings: Mapping[str, str | None]) -> bool:
     """Whether the topic takes no more events, since they are moved to another one."""
-    return _number(settings, "max.message.bytes", MESSAGE_BYTES) == RETIRED_BYTES
+    return _number(settings, "max.message.bytes", MESSAGE_BYTES) <= RETIRED_BYTES
 
 
 def _losing(address: KafkaAddress, settings: Mapping[str, str | None]) -> list[TopicFault]:
