@@ -124,13 +124,14 @@ class KafkaClient:
         return TopicDescription(kafka.for_code(code), response.cluster_id or "", id_, leaders, copies, nodes)
 
     async def create(
-        self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], timeout_ms: int
+        self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], patience_seconds: float
     ) -> None:
-        """Create a topic, unless another process has just created it."""
+        """Create a topic, unless another process has just created it. An attempt may take a third of the patience."""
         controller = self._client.cluster.controller
         node = self._client.get_random_node() if controller is None else controller.nodeId
         wanted: Any = (topic, partitions, replication, [], list(settings.items()))
-        response = await self._client.send(node, CreateTopicsRequest([wanted], timeout_ms, False))
+        request = CreateTopicsRequest([wanted], round(patience_seconds * 1000 / 3), False)
+        response = await self._client.send(node, request)
         ((_, code, message),) = response.topic_errors
         if code != kafka.TopicAlreadyExistsError.errno:
             _check(code, f"creating the topic {topic}: {message}")

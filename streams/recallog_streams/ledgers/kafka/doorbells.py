@@ -62,8 +62,7 @@ class TriggerTopic(TriggerQueue):
         topic = await describe(client, self.name)
         if topic is None:
             settings = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_SECONDS * 1_000)}
-            timeout_ms = round(SEND_SECONDS * 1_000 / 3)
-            await client.create(self.name, partitions, self._address.replication, settings, timeout_ms)
+            await client.create(self.name, partitions, self._address.replication, settings, SEND_SECONDS)
             raise kafka.LeaderNotAvailableError  # repeated until the topic exists
         if topic.leaderless:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import MessageSizeTooLargeError, NotEnoughReplicasError
+from aiokafka.errors import MessageSizeTooLargeError, NoError, NotEnoughReplicasError
 
 from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient
@@ -57,7 +57,10 @@ class Retirement:
         """Wait until each broker with replicas of the topic shows `size` as `max.message.bytes`; "" for any size."""
 
         async def check(client: KafkaClient) -> None:
-            for node in (await client.describe(self._topic)).nodes:
+            described = await client.describe(self._topic)
+            if described.error is not NoError:
+                raise described.error(self._topic)
+            for node in described.nodes:
                 shown = None
                 with suppress(*NO_ANSWER):
                     shown = (await client.settings(self._topic, node))["max.message.bytes"]

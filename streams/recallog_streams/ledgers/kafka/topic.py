@@ -253,9 +253,8 @@ async def _create(client: KafkaClient, address: KafkaAddress) -> None:
         "max.message.bytes": str(MESSAGE_BYTES),
     }
     partitions = address.partitions or DEFAULT_PARTITIONS
-    timeout_ms = round(address.timeout_seconds * 1000 / 3)
     try:
-        await client.create(address.topic, partitions, address.replication, settings, timeout_ms)
+        await client.create(address.topic, partitions, address.replication, settings, address.timeout_seconds)
     except kafka.InvalidReplicationFactorError as error:
         raise StorageError(
             f"the topic of {address} cannot be created with replication={address.replication}: {error} Add "
