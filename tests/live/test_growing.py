@@ -161,13 +161,13 @@ def test_a_ledger_moves_to_more_partitions_while_producers_publish(move: Move) -
 def test_a_copy_that_is_killed_continues_in_the_same_target(move: Move, tmp_path: Path) -> None:
     """Without --follow, to a topic and to a folder."""
     source, folder = move.source, tmp_path / "backup"
-    source.publish_only([event(space=space, turn=turn) for turn in range(500) for space in SPACES])
+    source.publish_only([event(space=space, turn=turn) for turn in range(400) for space in SPACES])
     killed = move.copier()
     wait_until(lambda: records_of(move.target) > 100, "the copy is in progress")
     killed.kill()
     copied = recallog(source, *move.command)
     assert copied.code == 0, copied.err
-    assert f"copied {500 * len(SPACES):,} of {500 * len(SPACES):,} records" in copied.out
+    assert f"copied {400 * len(SPACES):,} of {400 * len(SPACES):,} records" in copied.out
     expected = ids_in(source)
     assert {space: [*dict.fromkeys(ids)] for space, ids in ids_in(move.target).items()} == expected
     before = records_of(move.target)
@@ -180,7 +180,7 @@ def test_a_copy_that_is_killed_continues_in_the_same_target(move: Move, tmp_path
     killed.kill()
     assert recallog(source, *command).code == 0
     with closing(sqlite3.connect(folder / "ledger.db")) as file:
-        assert file.execute("SELECT COUNT(*) FROM events").fetchone() == (500 * len(SPACES),)
+        assert file.execute("SELECT COUNT(*) FROM events").fetchone() == (400 * len(SPACES),)
 
 
 def test_a_retired_topic_is_read_as_before_and_takes_events_of_nobody(move: Move) -> None:
@@ -258,5 +258,5 @@ def test_a_target_that_producers_use_already_is_refused(move: Move) -> None:
     move.target.publish_only([event(space=SPACES[1], id="too soon")])
     refused = move.switch()
     assert refused.code == 3
-    assert f"it has 1 events of space '{SPACES[1]}' that the source lacks" in refused.err
+    assert f"it has events of space '{SPACES[1]}', and the source has none" in refused.err
     move.source.publish_only([event(space=SPACES[0])])  # the source is not retired
