@@ -11,8 +11,10 @@
 set -eu
 acl() { kafka-acls.sh --bootstrap-server "$BOOTSTRAP" --command-config "$CONFIG" --add "$@"; }
 
-# The operator creates the topics. Its commands copy, rebuild and verify.
-acl --allow-principal User:recallog-operator --operation All --topic recallog. --resource-pattern-type prefixed
+# The operator creates the topics. Its commands copy, rebuild and verify, and `copy --switch` retires a topic by a setting.
+# `status` reads sizes on the disks of brokers, which is a right on the cluster.
+acl --allow-principal User:recallog-operator --operation Read --operation Write --operation Create --operation DescribeConfigs --operation AlterConfigs --topic recallog. --resource-pattern-type prefixed
+acl --allow-principal User:recallog-operator --operation Describe --cluster
 
 # Servers, and programs that open the memory themselves: they publish, and read the ledger for tails and the past.
 acl --allow-principal User:recallog-server --operation Read --operation Write --operation DescribeConfigs --topic recallog.events

@@ -469,8 +469,8 @@ class MemoryAccess(Host):
 
     def _message(self, call: Call) -> messages.Perform:
         asked = delegation.encode(call.arguments)
-        scrub = "" if self.settings is None else self.settings.scrub
-        return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models, scrub)
+        scrub, seal = ("", None) if self.settings is None else (self.settings.scrub, self.settings.seal)
+        return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models, scrub, seal)
 
     async def count(self, call: Call, answer: Any) -> None:
         """Count the entries in an answer as read, and warn the caller about an agent that is probably misspelt."""

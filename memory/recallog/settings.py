@@ -107,7 +107,8 @@ class Settings(BaseSettings):
     partitions: `redis://a:6379,b:6379/0`. Needs `ledger` too."""
     seal: Policy = "subjects"
     """Which events are encrypted in the ledger, so that they can be erased: `subjects` (those with a subject, and those
-    of entries), `all`, or `off`. Events that are already sealed can be read with each value."""
+    of entries), `all`, `each` (as `subjects`, and each other event with its own key), or `off`. Events that are already
+    sealed can be read with each value."""
     keys: str | None = None
     """Where the keys of sealed events are: `redis://host:6379/0`, or the URL of an adapter. Default: a file in the
     folder, the Redis of the views on a cluster."""
@@ -145,8 +146,8 @@ class Settings(BaseSettings):
     index_grpc_port: int | None = Field(default=None, ge=1, le=65535)
     """The port at which a Qdrant server takes points by gRPC, usually 6334. Default: points are written by HTTP."""
     index_idle_seconds: float = Field(default=300.0, ge=0)
-    """How long the process that serves an embedded index lives after its last use, once it has indexed everything. With
-    0, it ends with the program that started it."""
+    """How long an embedded index is served after its last use, once everything is indexed. With 0, this ends with the
+    program that asked for it."""
     deadline_seconds: float = Field(default=limits.DEADLINE_SECONDS, gt=0)
     """How long a query waits for another process or server that does not respond: for a connection, for each answer,
     and when the memory is closed. Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
@@ -172,8 +173,7 @@ class Settings(BaseSettings):
     """The data that is replaced in the payloads of events before they are stored: `secrets`, `emails`, `phones` and
     `cards`, separated by commas. The text then says `[SECRET]`, `[EMAIL]`, `[PHONE]` or `[CARD]`. Default: nothing."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
-    """How many triggers a process answers at the same time with reactors that call a model: a worker
-    with all its reactors together, any other process with each reactor."""
+    """How many triggers of each reactor that calls a model a process answers at the same time."""
     reactor_models_per_second: float | None = Field(default=None, gt=0)
     """How many triggers per second a process gives to reactors that do not just apply a rule, such as those that call a
     model; a fraction is allowed. Default: no limit."""

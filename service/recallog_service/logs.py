@@ -21,7 +21,8 @@ CONFIGURATION: Mapping[str, Any] = {
 
 
 def to_stderr(level: str) -> None:
-    """Write the log of this process to stderr, from `level` on, but no details of libraries: some show what is sent."""
+    """Write the log of this process to stderr, from `level` on, with the warnings of Python, but no details of
+    libraries: some show what is sent."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.config.dictConfig(
         {
@@ -32,6 +33,7 @@ def to_stderr(level: str) -> None:
         }
     )
     logging.getLogger("recallog").setLevel(number)
+    logging.captureWarnings(True)
 
 
 def request(message: str, **fields: Any) -> None:

@@ -100,6 +100,7 @@ class WorkerMetrics:
         )
         self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
         self._ticks = Counter("recallog_ticks", "Silent spaces in which time passed.", registry=self._registry)
+        self._restarts = Counter("recallog_reactor_restarts", "Restarts after an error.", registry=self._registry)
         self._problems = Gauge(
             "recallog_problems", "Problems that /health names, by what has them.", ["of"], registry=self._registry
         )
@@ -121,6 +122,10 @@ class WorkerMetrics:
         self._reactions.labels(kind, outcome).inc()
         if outcome in (ANSWERED, FAILED):
             self._reaction_seconds.labels(kind).observe(seconds)
+
+    def count_restart(self) -> None:
+        """Count a restart of the reactors after an error, such as agents that fetch nothing."""
+        self._restarts.inc()
 
     def count_ticks(self, spaces: int) -> None:
         """Count silent spaces in which time was advanced."""

@@ -307,6 +307,7 @@ class Reacting(Role):
                 await self._answer(memory, start)
             except (RecallogError, QueueFailed) as error:
                 failures += 1
+                self.metrics.count_restart()
                 self.why = str(error)
                 _log.warning("%s", self.why)
                 await self.stopping.pause(backoff(failures))

@@ -114,7 +114,9 @@ def run(app: faust.App, log_level: str) -> None:
     """Run the app of a worker until SIGTERM."""
     if log_level.lower() == "debug":
         logging.getLogger(_CLIENT).setLevel(logging.DEBUG)
-    faust.Worker(app, loglevel=log_level).execute_from_commandline()
+    process = faust.Worker(app, loglevel=log_level, quiet=True)
+    process.spinner = None  # its signs are not lines of the log
+    process.execute_from_commandline()
 
 
 def _roles(settings: Settings, only: Sequence[str]) -> list[str]:

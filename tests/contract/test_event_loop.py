@@ -73,7 +73,7 @@ class BusyService:
         path = Path(os.environ["XDG_RUNTIME_DIR"]) / "busy.socket"
         path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, path)
-        address = messages.ServiceAddress(str(path), "token", os.getpid())
+        address = messages.ServiceAddress(str(path), "token", os.getpid(), str(home))
         (home / layout.INDEX).mkdir(parents=True)
         (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
         async with server:

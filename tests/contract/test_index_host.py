@@ -6,6 +6,7 @@ Processes, signals and the model are real.
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, RecallogError
 from recallog_streams.stop_signal import StopSignal
 from support.events import event, recorded, run
-from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings
+from support.index_process import Asker, address, ended, is_alive, is_listening, serving_pid, settings, wait_until
 from support.waiting import WAIT_SECONDS, until
 
 MILL = ("Who set fire to the building where flour is ground?", "The smith burned the mill.")
@@ -76,6 +77,42 @@ def test_two_folders_are_served_by_one_process_and_each_answers_from_its_own_eve
             assert await answered(memories[1], BOAT[0]) == (BOAT[1], None)
 
     run(work())
+
+
+@pytest.mark.models("long_term")
+def test_a_copy_of_a_folder_that_is_served_is_not_answered_from_the_original(homes: tuple[Path, Path]) -> None:
+    """The copy contains the address of the service, which outlives the programs that have closed the folder."""
+
+    async def work() -> None:
+        original, copy = homes[0], homes[0].with_name("copy")
+        async with AsyncExitStack() as closing:
+            (first,) = await opened(closing, settings(original))
+            assert await answered(first, MILL[0], wait_index=True) == (MILL[1], None)
+            shutil.copytree(original, copy)
+            await first.publish(event(payload={"text": BOAT[1]}))
+            (second,) = await opened(closing, settings(copy))
+            for wait_index in (False, True):
+                found = await second.recall("village", "baker", BOAT[0], wait_index=wait_index)
+                assert BOAT[1] not in {hit.text for hit in found.hits}
+            await second.long_term.retain("village", "baker", "The miller keeps a cat.")
+            assert [len(await recorded(memory)) for memory in (first, second)] == [5, 5]
+            assert address(copy).token != address(original).token
+
+    run(work())
+
+
+@pytest.mark.models("long_term")
+def test_what_is_sealed_depends_on_the_program_that_calls_and_not_on_the_first_one(homes: tuple[Path, Path]) -> None:
+    async def work() -> None:
+        async with AsyncExitStack() as closing:
+            unsealed, sealed = await opened(closing, settings(homes[0], seal="off"), settings(homes[0]))
+            await unsealed.recall("village", "baker", MILL[0], wait_index=True)
+            for memory, text in ((unsealed, "The miller keeps a cat."), (sealed, "The fisher is in debt.")):
+                await memory.long_term.retain("village", "baker", text)
+
+    run(work())
+    stored = b"".join(path.read_bytes() for path in homes[0].glob("ledger.db*"))
+    assert (b"keeps a cat" in stored, b"is in debt" in stored) == (True, False)
 
 
 def test_programs_that_start_at_the_same_time_get_one_process(homes: tuple[Path, Path]) -> None:
@@ -179,7 +216,7 @@ def test_the_process_does_not_have_the_secrets_of_the_program_that_starts_it(
             return Path(f"/proc/{address(homes[0]).pid}/environ").read_bytes()
 
     environment = run(work())
-    assert b"sk-" not in environment
+    assert not [secret for secret in (b"sk-embed", b"sk-chat") if secret in environment]
     assert b"RECALLOG_" not in environment
 
 
@@ -279,6 +316,47 @@ def test_a_folder_for_which_no_call_came_is_closed_too(tmp_path: Path) -> None:
             await engine.collections()
 
     run(work())
+
+
+def test_a_call_that_comes_while_a_service_ends_is_for_the_next_one(tmp_path: Path) -> None:
+    """The service has closed its memory, and was found a moment before."""
+
+    async def work() -> Sequence[messages.Frame]:
+        stopping, engine = StopSignal(), EdgeEngine(tmp_path / layout.INDEX_ENGINE)
+        (tmp_path / layout.INDEX).mkdir()
+        service = Service(settings(tmp_path), stopping, engine, tmp_path, "socket")
+        serving = asyncio.create_task(service.run())
+        call = messages.Perform("recall", b'{"space": "village", "agent": "baker", "query": "mill"}', 10_000)
+        await service._answer(call, lambda *_: None)
+        closed = service._memory(10_000)
+        service.stop()
+        await serving
+        with pytest.raises(RecallogError, match="closed"):
+            await closed.recall("village", "baker", "mill")
+        return [await service._answer(each, lambda *_: None) for each in (call, messages.Health())]
+
+    assert run(work()) == [messages.Gone(), messages.Gone()]
+
+
+def test_each_program_that_waits_for_a_folder_learns_that_its_serving_has_ended(homes: tuple[Path, Path]) -> None:
+    """Otherwise it would report that the process has died."""
+    process = ServiceProcess(settings(homes[0]))
+    process._ask()
+    assert process._lease is not None
+    pid = serving_pid(homes[0])
+    waiting = [_ask_to_serve(process, homes[0]) for _ in range(5)]
+    wait_until(lambda: all(each.read_ending() is None and each.is_served for each in waiting), "all wait")
+    assert process._lease.end(WAIT_SECONDS) == messages.Ending(elsewhere=False, is_last=True)
+    for lease in waiting:
+        assert lease.read_ending(WAIT_SECONDS) == messages.Ending(elsewhere=False, is_last=True)
+        lease.close()
+    ended(pid)
+
+
+def _ask_to_serve(process: ServiceProcess, home: Path) -> Lease:
+    place = process._connect(hosting.find_socket(home))
+    assert place is not None
+    return Lease(place, hosting.pid_of_peer(place), settings(home))
 
 
 def test_what_the_engine_logs_is_in_the_log_of_its_folder(tmp_path: Path) -> None:
@@ -401,9 +479,7 @@ def test_an_error_of_one_folder_reaches_the_program_that_asked_for_it(homes: tup
         async with Memory.open(settings(homes[0])) as memory:
             await memory.recall("village", "baker", MILL[0], wait_index=True)
             (homes[1] / layout.INDEX).write_text("no folder")
-            place = ServiceProcess(settings(homes[0]))._connect(hosting.find_socket(homes[0]))
-            assert place is not None
-            lease = Lease(place, hosting.pid_of_peer(place), settings(homes[1]))
+            lease = _ask_to_serve(ServiceProcess(settings(homes[0])), homes[1])
             assert lease.pid == address(homes[0]).pid
             with pytest.raises(RecallogError, match="index"):
                 await asyncio.to_thread(lease.read_ending, WAIT_SECONDS)

@@ -193,7 +193,7 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             (wrong / layout.INDEX).mkdir(parents=True)
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
                 (wrong / layout.INDEX_ADDRESS).write_bytes(
-                    msgspec.json.encode(ServiceAddress(right.socket, token, right.pid))
+                    msgspec.json.encode(ServiceAddress(right.socket, token, right.pid, str(wrong)))
                 )
                 with pytest.raises(IndexUnavailable, match="not being served"):
                     await remote.call(wrong, Health())
@@ -266,7 +266,7 @@ def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> N
 
 def test_a_stale_address_file_does_not_prevent_a_new_service(home: Path) -> None:
     (home / layout.INDEX).mkdir()
-    stale = ServiceAddress("/nowhere", "0" * 32, 2**22 - 1)
+    stale = ServiceAddress("/nowhere", "0" * 32, 2**22 - 1, str(home))
     (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
 
     async def work() -> None:

@@ -183,7 +183,7 @@ def received(stream):
 with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.socket(socket.AF_UNIX) as server:
     server.bind(sys.argv[2])
     server.listen()
-    address = messages.ServiceAddress(sys.argv[2], "token", os.getpid())
+    address = messages.ServiceAddress(sys.argv[2], "token", os.getpid(), sys.argv[1])
     (Path(sys.argv[1]) / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
     print(1, flush=True)
     while True:
@@ -264,7 +264,7 @@ class Talker:
         (home / layout.INDEX).mkdir(parents=True, exist_ok=True)
         server = await asyncio.start_unix_server(self._serve, path := socket_in(home))
         (home / layout.INDEX_ADDRESS).write_bytes(
-            msgspec.json.encode(messages.ServiceAddress(path, "token", os.getpid()))
+            msgspec.json.encode(messages.ServiceAddress(path, "token", os.getpid(), str(home)))
         )
         try:
             yield
@@ -307,7 +307,7 @@ def test_the_address_of_a_process_that_has_ended_costs_nothing(built: Path) -> N
             silent.bind(socket_in(built))
             silent.listen()
             gone.wait()
-            stale = messages.ServiceAddress(silent.getsockname(), "token", gone.pid)
+            stale = messages.ServiceAddress(silent.getsockname(), "token", gone.pid, str(built))
             (built / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
             async with Memory.open(settings(built)) as memory:
                 assert (await memory.recall("village", "baker", QUESTION)).degraded is None
@@ -315,11 +315,11 @@ def test_the_address_of_a_process_that_has_ended_costs_nothing(built: Path) -> N
     run(work())
 
 
-@pytest.mark.parametrize("content", [b"\xff garbage", b'{"socket": "", "token": "", "pid": -5}'])
+@pytest.mark.parametrize("content", [b"\xff garbage", b'{"socket": "", "token": "", "pid": -5, "home": "HOME"}'])
 def test_a_damaged_address_file_is_replaced_while_its_service_runs(built: Path, content: bytes) -> None:
     async def work() -> None:
         async with indexed(built) as memory:
-            (built / layout.INDEX_ADDRESS).write_bytes(content)
+            (built / layout.INDEX_ADDRESS).write_bytes(content.replace(b"HOME", bytes(built)))
             assert (await memory.recall("village", "baker", QUESTION)).considered == len(TEXTS)
             await _until_current(memory)
 

@@ -30,6 +30,7 @@ from support.events import event
 from support.http import served
 from support.people import COLLIDING, OF_PEOPLE, REFUSED, otherwise, valid
 from support.toy_embedder import ToyEmbedder
+from support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.models("all")
 
@@ -84,7 +85,11 @@ def test_what_is_published_under_a_name_is_found_under_it_at_every_door(
 async def _in_process(world: World, space: str, agent: str, other_space: str, other_agent: str) -> None:
     async with Memory.open(world.settings) as memory:
         app = Application(memory, Access.of(world.settings), mounted=list_mounted(memory))
-        async with served(app) as (_, url), Remote(url) as remote, httpx.AsyncClient(base_url=url) as client:
+        async with (
+            served(app) as (_, url),
+            Remote(url) as remote,
+            httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
+        ):
             await memory.publish(Event(**world.fields(space, agent, "Python")))
             await memory.publish(world.fields(other_space, other_agent, "a dict"))
             await remote.publish(world.fields(other_space, agent, "remote"))
@@ -133,7 +138,7 @@ def test_what_is_not_a_name_is_refused_at_every_door(world: World, text: str, wh
             async with (
                 served(Application(memory, Access.of(world.settings))) as (_, url),
                 Remote(url) as remote,
-                httpx.AsyncClient(base_url=url) as client,
+                httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
             ):
                 fields = {"space": "village", "agent": text, "kind": "agent.spoke", "payload": {"text": "x"}}
                 for asked in (memory, remote):

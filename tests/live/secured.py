@@ -94,6 +94,7 @@ def rights_of(commands: Sequence[Sequence[str]]) -> list[Right]:
         pattern = ResourcePatternType[given.pop("resource-pattern-type", ["literal"])[0].upper()]
         (principal,) = given.pop("allow-principal")
         resources = [(ResourceType[kind.upper()], name) for kind in ("topic", "group") for name in given.pop(kind, ())]
+        resources += [(ResourceType.BROKER, "kafka-cluster") for _ in given.pop("cluster", ())]
         for operation in given.pop("operation"):
             for kind, name in resources:
                 allowed = _OPERATIONS[operation.lower()], AclPermissionType.ALLOW

@@ -1,6 +1,7 @@
 """The topic of a ledger: creation, refused topics, and detection of a recreated one."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
 from recallog_streams.ledgers.kafka import topic as topics
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from support.events import numbered, run
 
 
@@ -48,6 +50,13 @@ async def delete(kafka: str, topic: str) -> None:
             await asyncio.sleep(0.02)
 
 
+def shift_clock(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+    """Put the clock of this process, not that of the broker, ahead."""
+    seconds, nanoseconds = time.time, time.time_ns
+    monkeypatch.setattr(time, "time", lambda: seconds() + 3_600 * hours)
+    monkeypatch.setattr(time, "time_ns", lambda: nanoseconds() + round(3_600e9 * hours))
+
+
 KEPT = {"retention.ms": "-1"}
 
 
@@ -66,6 +75,29 @@ def test_a_missing_topic_is_created_with_unlimited_retention(kafka: str, topic: 
         assert settings["min.insync.replicas"] == "1"
         assert settings["compression.type"] == "producer"
         assert int(settings["max.message.bytes"] or 0) > 256 * 1024
+
+    run(scenario())
+
+
+def test_a_writer_whose_clock_is_up_to_a_day_ahead_writes_events_and_triggers(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default of Kafka 4 is an hour: a worker whose clock had jumped answered no trigger until it was restarted."""
+
+    async def scenario() -> None:
+        async with opened(kafka, topic) as ledger:
+            shift_clock(monkeypatch, hours=23)
+            await ledger.append(numbered(1))
+            queue = ledger.trigger_queue()
+            try:
+                await queue.create()
+                await queue.send([Doorbell("village", "baker", "a trigger")])
+            finally:
+                await queue.close()
+            monkeypatch.undo()
+            shift_clock(monkeypatch, hours=25)
+            with pytest.raises(StorageError, match=r"nothing was written: the clock of this machine.*Correct it"):
+                await ledger.append(numbered(2)[1:])
 
     run(scenario())
 

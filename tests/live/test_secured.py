@@ -14,7 +14,7 @@ from deploy.local.ports import HOST
 
 from live.conftest import started_server
 from live.secured import MECHANISM, SecuredKafka, SecuredRedis, rights_of, terminating_tls
-from live.servers import Server, client_of, created_key
+from live.servers import Server, client_of, created_key, recallog
 from live.support import SECONDS, Cluster, wait_until
 from recallog.errors import StorageError
 from support import own_package
@@ -29,6 +29,15 @@ USERS = (DEPLOY / "redis" / "users.acl").read_text()
 ROLES = ("operator", "server", "views", "index", "reactors")
 (OWN_VIEWS,) = (line.replace("built-in", "reminders") for line in LINES if "built-in" in line)
 """For the views of a model that the package of these tests brings along."""
+DANGEROUS = (
+    ("FLUSHALL",),
+    ("FLUSHDB",),
+    ("KEYS", "*"),
+    ("CONFIG", "GET", "save"),
+    ("CLIENT", "LIST"),
+    ("SWAPDB", "0", "1"),
+)
+CHANGE = ("SET", "{recallog}:manifest", "")
 ADMIN = "user admin on >admin ~* &* +@all\n"
 """The user with which a test looks at Redis."""
 
@@ -104,22 +113,22 @@ def test_each_role_works_with_the_rights_of_the_examples_and_has_no_others(
         assert operator.refusal(lambda memory: memory.admin.verify()) is None
         for role, worker in workers.items():
             assert (role, worker.health()["problems"]) == (role, [])
+        assert operator.ask(lambda memory: memory.admin.status()).ledger_bytes > 0
         assert [each for each in services.admin().acl_log() if each["username"] != "default"] == []
 
         # Only those who publish may append, and only those who fold may change the views.
         refused = clusters["views"].refusal(lambda memory: memory.publish(event(turn=99)))
         assert isinstance(refused, StorageError)
-        for role in ("server", "reactors"):
+        for role in ROLES:
             login = {"username": f"recallog-{role}", "password": services.passwords[role]}
             with redis.Redis(HOST, services.redis.ports["server"], **login) as client:
-                for words in (
-                    ("SET", "{recallog}:manifest", ""),
-                    ("FLUSHALL",),
-                    ("CONFIG", "GET", "save"),
-                    ("KEYS", "*"),
-                ):
+                for words in DANGEROUS if role in ("operator", "views") else (*DANGEROUS, CHANGE):
                     with pytest.raises(redis.exceptions.NoPermissionError):
                         client.execute_command(*words)
+
+        ledger = str(operator.settings.ledger)
+        switched = recallog(operator, "copy", ledger, ledger.replace("recallog.events", "recallog.larger"), "--switch")
+        assert switched.code == 0, switched.err
 
 
 async def publish_and_ask(server: Server, key: str) -> None:

@@ -7,11 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import promql_parser
 import pytest
 
 from live.conftest import NewRedis, started_server
-from live.secured import terminating_tls
+from live.secured import SecuredRedis, terminating_tls
 from live.servers import Server, client_of, created_key
 from live.support import Cluster, wait_until
 from live.watchers import BlackboxExporter, NodeExporter, Prometheus, RedisExporter, Watcher
@@ -19,6 +20,7 @@ from recallog_service.reacting.handler import FAILED
 from support import own_package, promql
 from support.certificates import Authority
 from support.events import event
+from unit.test_deploying import COMPOSE, make_secrets
 
 pytestmark = pytest.mark.models("all")
 
@@ -96,6 +98,21 @@ def test_prometheus_finds_everything_that_rules_and_panels_name(
     lines = [json.loads(line) for each in (worker.log.read_text(), server.log) for line in each.splitlines()]
     assert lines
     assert all(line.keys() >= KEYS for line in lines)
+
+
+def test_the_redis_exporter_logs_in_as_in_the_compose_file(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    made, variables = make_secrets(tmp_path), COMPOSE["services"]["redis-exporter"]["environment"]
+    server = started_server(SecuredRedis(tmp_path / "redis", made / "redis_users"), request.config)
+    request.addfinalizer(server.kill)
+    passwords = tmp_path / "passwords"
+    in_compose = (made / Path(variables["REDIS_PASSWORD_FILE"]).name).read_text()
+    passwords.write_text(in_compose.replace(variables["REDIS_ADDR"].partition("://")[2], server.address))
+    login = f"--redis.user={variables['REDIS_USER']}", f"--redis.password-file={passwords}"
+    exporter = started_server(RedisExporter(tmp_path / "exporter", f"redis://{server.address}", *login), request.config)
+    request.addfinalizer(exporter.kill)
+    page = httpx.get(f"{exporter.url}/metrics", timeout=30).text
+    assert "\nredis_up 1\n" in page
+    assert "\nredis_memory_max_bytes " in page
 
 
 def rules_of(prometheus: Prometheus) -> dict[str, Any]:

@@ -61,12 +61,13 @@ class RedisExporter(Watcher):
     name = "the Redis exporter"
     program = "prometheus-redis-exporter"
 
-    def __init__(self, folder: Path, redis: str) -> None:
+    def __init__(self, folder: Path, redis: str, *login: str) -> None:
+        """`login`: options for a user and the file of passwords."""
         super().__init__(folder)
-        self._redis = redis
+        self._redis, self._login = redis, login
 
     def options(self) -> list[str]:
-        return [f"--redis.addr={self._redis}"]
+        return [f"--redis.addr={self._redis}", *self._login]
 
 
 class Prometheus(Watcher):

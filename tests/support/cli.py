@@ -56,6 +56,7 @@ def same_log() -> Iterator[None]:
         loggers[0].handlers[:] = handlers
         for each, level in zip(loggers, levels, strict=True):
             each.setLevel(level)
+        logging.captureWarnings(False)
 
 
 def without_events(home: Path) -> None:

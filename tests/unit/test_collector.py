@@ -23,6 +23,7 @@ from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered, run
+from support.waiting import WAIT_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -129,17 +130,17 @@ def test_a_thread_s_pause_ends_with_its_block_though_another_thread_s_has_begun_
     def other() -> None:
         with pause_collection():
             entered.set()
-            assert left.wait(10)
+            assert left.wait(WAIT_SECONDS)
             states.append(gc.isenabled())
         states.append(gc.isenabled())
 
     thread = threading.Thread(target=other)
     with pause_collection():
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(WAIT_SECONDS)
     assert gc.isenabled()
     left.set()
-    thread.join(10)
+    thread.join(WAIT_SECONDS)
     assert states == [True, True]
 
 
@@ -177,11 +178,11 @@ def test_a_forked_process_folds_with_its_collector_resumed(start: str) -> None:
 
     folding = threading.Thread(target=parent)
     folding.start()
-    assert began.wait(10)
+    assert began.wait(WAIT_SECONDS)
     process.start()
     process.join(60)
     end.set()
-    folding.join(10)
+    folding.join(WAIT_SECONDS)
     assert process.exitcode == 0
 
 

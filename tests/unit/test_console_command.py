@@ -13,6 +13,7 @@ import pytest
 
 from recallog_service.cli import serving
 from support.cli import environment_of, recallog, spawn
+from support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.models("all")
 
@@ -26,7 +27,7 @@ def test_the_console_is_served_at_the_printed_address_until_ctrl_c(tmp_path: Pat
         line = process.stdout.readline()
         url = re.fullmatch(r"The console is at (http://127\.0\.0\.1:\d+/)\n", line)
         assert url is not None, line
-        assert "village" in httpx.get(url[1]).text
+        assert "village" in httpx.get(url[1], timeout=WAIT_SECONDS).text
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
     finally:

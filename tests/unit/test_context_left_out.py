@@ -85,6 +85,19 @@ def test_beside_its_messages_a_prompt_has_what_other_sessions_said() -> None:
     run(work())
 
 
+def test_a_prompt_does_not_repeat_messages_that_are_older_than_the_memories_that_it_reads() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            messages = [said("user", "Order nine sacks."), said("assistant", "I order nine sacks.")]
+            await memory.conversation.add(SPACE, AGENT, "friday", messages)
+            noise = {"space": SPACE, "agent": "miller", "kind": "world.observed"}
+            await memory.publish_many([{**noise, "payload": {"text": f"Loaf {number}"}} for number in range(150)])
+            assert "nine sacks" in (await memory.context(SPACE, AGENT)).text
+            assert "nine sacks" not in (await memory.context(SPACE, AGENT, session="friday", beside_messages=True)).text
+
+    run(work())
+
+
 def test_messages_that_were_compacted_are_recalled_again() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

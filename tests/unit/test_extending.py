@@ -25,8 +25,12 @@ from support.installed import formats_read_again, without_ours
 
 ROOT = Path(__file__).parents[2]
 ADAPTERS = ROOT / "adapters"
-PAGES = ("memory-model", "reactors", "models", "storage", "retrieval", "objects", "formats")
-GUIDE = "\n".join((ROOT / "docs" / "extending" / f"{page}.md").read_text() for page in PAGES)
+PAGES = (
+    *(f"extending/{page}" for page in ("memory-model", "reactors", "models", "storage", "retrieval")),
+    "extending",
+    "extending/formats",
+)
+GUIDE = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in PAGES)
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (

@@ -1,6 +1,7 @@
 """External sources of `search`: functions of a program, whose results are shown beside the hits."""
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
 from recallog.retrieval.external import NO_SOURCE
 from support.cli import recallog
+from support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -123,3 +125,22 @@ async def test_a_setting_names_the_sources(tmp_path: Path, monkeypatch: pytest.M
     async with Memory.open(Settings(home=tmp_path, index="off", external="wiki=nowhere:find")) as memory:
         with pytest.raises(SettingsError, match="RECALLOG_EXTERNAL nowhere:find"):
             await memory.search(*A, "Acme", include_external=True)
+
+
+async def test_a_source_that_never_answers_does_not_take_the_threads_of_the_memory(tmp_path: Path) -> None:
+    released = threading.Event()
+
+    def stuck(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+        released.wait()
+        return []
+
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=0.05)
+    try:
+        async with Memory.open(settings, external={"stuck": stuck}) as memory:
+            await memory.long_term.retain(*A, "Acme pays within ten days.")
+            pages = [await memory.search(*A, "Acme", include_external=True) for _ in range(40)]
+            assert {page.external_reason for page in pages} == {"stuck: no answer within 0.05 s"}
+            async with asyncio.timeout(WAIT_SECONDS):
+                assert await asyncio.to_thread(lambda: "free") == "free"
+    finally:
+        released.set()

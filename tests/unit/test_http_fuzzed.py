@@ -22,6 +22,7 @@ from recallog_service.http import documents
 from recallog_service.http.app import Application
 from support.events import event, numbered
 from support.http import served
+from support.waiting import WAIT_SECONDS
 
 
 def no_defect(context: Any, response: Any, case: Any) -> None:
@@ -52,10 +53,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=[serve()])
     thread.start()
-    assert started.wait(30)
+    assert started.wait(WAIT_SECONDS)
     yield found[0]
     loop.call_soon_threadsafe(ended.set)
-    thread.join(30)
+    thread.join(WAIT_SECONDS)
     loop.close()
 
 
@@ -65,4 +66,5 @@ schema = schemathesis.openapi.from_dict(documents.openapi()).exclude(operation_i
 @schema.parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_request_is_a_server_error_or_has_an_answer_that_is_not_declared(case: schemathesis.Case, url: str) -> None:
-    case.call_and_validate(base_url=url, checks=CHECKS, headers={"Accept": "application/json"})
+    given = {"base_url": url, "headers": {"Accept": "application/json"}, "timeout": WAIT_SECONDS}
+    case.call_and_validate(checks=CHECKS, **given)

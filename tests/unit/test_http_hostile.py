@@ -43,9 +43,9 @@ class Client:
             await asyncio.sleep(0.02)
 
     async def is_ended(self) -> bool:
-        """Whether the server ends the connection within some seconds."""
+        """Whether the server ends the connection."""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await self.reader.read(-1)
         except TimeoutError:
             return False
@@ -208,8 +208,10 @@ def test_no_request_of_any_sort_adds_a_label_to_the_metrics(tmp_path: Path) -> N
 
     async def work() -> None:
         async with site(tmp_path) as (url, token):
-            with_key = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"})
-            async with httpx.AsyncClient(base_url=url) as stranger, with_key as client:
+            with_key = httpx.AsyncClient(
+                base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=WAIT_SECONDS
+            )
+            async with httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as stranger, with_key as client:
                 await attack(stranger)
                 await attack(client)
                 found = await labels(client)

@@ -52,7 +52,10 @@ def test_a_failure_a_refused_key_and_a_stream_are_logged_with_the_ids_of_their_r
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(space=SECRET, payload={"text": SECRET}))
             app = Application(memory, Access.of(Settings(home=tmp_path)))
-            async with served(app) as (_, url), httpx.AsyncClient(base_url=url, headers=allowed) as client:
+            async with (
+                served(app) as (_, url),
+                httpx.AsyncClient(base_url=url, headers=allowed, timeout=WAIT_SECONDS) as client,
+            ):
                 async with streaming(client, f"{EVENTS}?start=0:0", X_Request_Id="r-stream") as stream:
                     await stream.next()
                 headers = {"X-Request-Id": "r-key", "Authorization": f"Bearer rl_{SECRET}_{SECRET}"}

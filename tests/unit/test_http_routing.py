@@ -22,6 +22,7 @@ from recallog_service.http import documents
 from recallog_service.http.app import Application
 from recallog_service.http.routing import Routes
 from support.events import run
+from support.waiting import WAIT_SECONDS
 
 
 async def _named(request: Request) -> Response:
@@ -64,7 +65,7 @@ def test_other_requests_are_answered_while_a_document_is_made(tmp_path: Path, mo
     def document() -> dict[str, Any]:
         times.append(1)
         asked.set()
-        assert may_end.wait(10)
+        assert may_end.wait(WAIT_SECONDS)
         return {"openapi": "3.1.0"}
 
     async def scenario() -> None:

@@ -171,7 +171,7 @@ def test_a_burst_waits_for_streams_that_read_and_not_long_for_one_that_does_not(
             silent, steady = [await tails.follow("village") for _ in range(2)]
             await memory.publish_many([event(turn=n, payload={"text": "x" * 10_000}) for n in range(200)])
             seen = 0
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WAIT_SECONDS):
                 while seen < 200:
                     chunk = await steady.next()
                     assert chunk is not None

@@ -115,7 +115,7 @@ def test_without_a_valid_key_nothing_is_answered(tmp_path: Path) -> None:
     async def use(site: Site) -> None:
         token = await site.key(ANNA)
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=WAIT_SECONDS) as http:
             for headers in ({}, {"Authorization": f"Bearer {token}x"}, {"Authorization": "Bearer rl_no_key"}):
                 answer = await http.post(f"{site.url}/mcp", json=body, headers=headers)
                 assert answer.status_code == 401
@@ -139,7 +139,7 @@ def test_a_revoked_key_ends_a_client_that_is_connected(tmp_path: Path) -> None:
 def test_only_posts_are_answered(tmp_path: Path) -> None:
     async def use(site: Site) -> None:
         headers = {"Authorization": f"Bearer {await site.key(ANNA)}", "Accept": "text/event-stream"}
-        async with httpx.AsyncClient(headers=headers) as http:
+        async with httpx.AsyncClient(headers=headers, timeout=WAIT_SECONDS) as http:
             for method in ("GET", "DELETE", "PUT"):
                 answer = await http.request(method, f"{site.url}/mcp")
                 assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

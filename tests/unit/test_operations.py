@@ -480,6 +480,10 @@ def test_an_operation_of_a_further_facade_is_called_on_it() -> None:
     assert through_a_door("clock.wind") == {"turns": 7}
 
 
+def test_descriptions_are_read_in_a_terminal_too_and_have_no_links() -> None:
+    assert [each.qualified_name for each in all_operations(Memory).values() if "](" in "".join(each.description)] == []
+
+
 def test_documentation_names_operations_of_its_own_facade_then_of_the_main_one() -> None:
     class Sundial(Facade):
         """Another facade with an operation of the same name."""

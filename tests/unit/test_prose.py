@@ -25,6 +25,7 @@ REJECTED = {
     "come-to": "It has come to a tier.",
     "that-many": "Wait for that many answers.",
     "lets-no": "The gate lets no log pass.",
+    "merge-mark": "One side.\n>>>>>>> branch",
 }
 
 RIGHT = [

@@ -1,5 +1,8 @@
 """The sizing model finds costs that it is given, and its plans grow with what they are for."""
 
+import re
+from pathlib import Path
+
 import pytest
 from benchmarks.scale import FEATURES, Costs, Prices, Run, Shape, Used, _values, plan, shapes
 
@@ -51,3 +54,16 @@ def test_a_plan_has_room_for_its_peak_and_its_views() -> None:
         assert each.partitions.bit_count() == 1
     assert [each.month for each in plans] == sorted(each.month for each in plans)
     assert plans[-1].redis_servers > plans[0].redis_servers
+
+
+def test_the_plans_of_the_page_follow_from_the_costs_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
+    costs = Costs([Run(shape, used(shape)) for shape in shapes(20)[0]])
+    for name, cost, unit, feature in re.findall(r"^  (\w+ \w+) +([\d.]+) (bytes|µs) +(\S.*)$", page, re.MULTILINE):
+        costs.of[name.replace(" ", "_")][feature] = float(cost) / (1e6 if unit == "µs" else 1)
+    rows = re.findall(r"^  1e(\d+) +(.+)$", page, re.MULTILINE)
+    assert len(rows) == 5
+    for exponent, row in rows:
+        expected = plan(costs, Shape(10 ** int(exponent), 10 ** (int(exponent) - 5), 10, 300), 365, 10, 64, Prices())
+        # The page has three digits of each cost.
+        assert [float(cell.replace(",", "")) for cell in row.split()] == pytest.approx(expected[1:], rel=0.02, abs=0.5)

@@ -49,6 +49,13 @@ def test_a_folder_without_a_readme_is_shown_as_a_list_of_its_files() -> None:
     assert "- [recall.json](recall.json)" in site.read("schemas/json/operations/README.md")
 
 
+def test_pages_beside_the_navigation_have_a_section_and_a_title() -> None:
+    pages = dict(map(reversed, site.find_pages_beside_navigation()))
+    assert pages["docs/adr/0001-folders-and-packages.md"] == "Decisions"
+    assert pages["adapters/recallog-langgraph/README.md"] == pages["CONTRIBUTING.md"] == "Repository"
+    assert site.find_title("CONTRIBUTING.md") == "Contributing"
+
+
 def test_programs_find_all_pages_in_one_list_and_their_texts_in_one_file(tmp_path: Path) -> None:
     site.write_llms(tmp_path, "A memory.", [("Start", "Recallog", "index.md"), ("About", "FAQ", "faq.md")])
     listed = (tmp_path / "llms.txt").read_text()

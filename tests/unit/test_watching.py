@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from support import notices, promql
 
@@ -39,6 +41,16 @@ def test_each_alert_has_a_summary_a_severity_and_a_unit_test() -> None:
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert rule["annotations"]["summary"].endswith(".")
         assert re.search(rf"alertname: {rule['alert']}\n\s+exp_alerts:", tested), rule["alert"]
+
+
+def test_the_jobs_for_kubernetes_are_valid(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """Some builds of promtool do not know Kubernetes, so that the discovery itself is left out."""
+    configuration = yaml.safe_load(promql.ALERTS.with_name("kubernetes.yml").read_text())
+    for job in configuration["scrape_configs"]:
+        for discovery in job.pop("kubernetes_sd_configs", ()):
+            assert discovery.keys() == {"role", "namespaces"}
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    promtool(pytestconfig, "check", "config", "--syntax-only", str(tmp_path / "prometheus.yml"))
 
 
 def test_the_rules_are_valid_and_fire_when_they_must(pytestconfig: pytest.Config) -> None:

@@ -96,6 +96,7 @@ RULES = (
     _rule("come-to", r"\b(?:has|have|had) come to (?:a|an|the|its|their|be)\b", '"has reached", "has entered"'),
     _rule("that-many", r"\b(?:if|of|for|after) that many\b", "name the number"),
     _rule("lets-no", r"\blets? no\b", '"rejects", "does not allow"'),
+    _rule("merge-mark", r"(?m)^(?:<{7}|>{7}) ", "resolve the merge"),
 )
 """What the check rejects. A use that is right is excluded by its pattern."""
 

@@ -2,7 +2,8 @@
 
 * `README.md` is the first page, and files outside `docs` that pages link to are part of the site, under `repository`.
 * An entry `folder/*.md` of the navigation stands for the pages of that folder that it does not name.
-* `llms.txt` lists all pages for programs, in Markdown; `llms-full.txt` contains their texts.
+* `llms.txt` lists all pages for programs, in Markdown, also the decisions and the pages under `repository`;
+  `llms-full.txt` contains their texts.
 """
 
 import posixpath
@@ -93,6 +94,20 @@ def find_files_outside() -> Iterator[str]:
             waiting += sorted(found)
 
 
+def find_pages_beside_navigation() -> Iterator[tuple[str, str]]:
+    """The pages that the navigation does not name: each with a section, and its path in the repository."""
+    for page in sorted((REPOSITORY / DOCS).glob("adr/0*.md")):
+        yield "Decisions", page.relative_to(REPOSITORY).as_posix()
+    for path in sorted(find_files_outside()):
+        if path.endswith(".md") and path != HOME:
+            yield "Repository", path
+
+
+def find_title(path: str) -> str:
+    """The first heading of a page of the repository."""
+    return next(line.removeprefix("# ") for line in read(path).splitlines() if line.startswith("# "))
+
+
 def expand_navigation(entries: list[Any], folder: Path) -> list[Any]:
     """The navigation with the pages of each entry `folder/*.md`, without those that it names."""
     named = set(_find_pages(entries))
@@ -172,4 +187,5 @@ def on_nav(nav: "Navigation", config: "MkDocsConfig", files: "Files") -> None:
 
 def on_post_build(config: "MkDocsConfig") -> None:
     pages = [(page.ancestors[-1].title, str(page.title), page.file.src_uri) for page in _pages]
+    pages += [(section, find_title(path), place_in_site(path)) for section, path in find_pages_beside_navigation()]
     write_llms(Path(config.site_dir), str(config.site_description), pages)

@@ -137,8 +137,8 @@ def install_command(
     --space and --url are for an MCP server alone (--only mcp). With --url the
     agent uses a server over HTTP, and sends the key that is in its own variable
     RECALLOG_KEY; name the space or the agent if the key allows several. A space
-    of which no event is known is refused, with the nearest name; --new says that
-    it is right.
+    without events is refused, and the message has the nearest name; with --new
+    it is accepted.
     """
     client = None if agent_name is None else CLIENTS[agent_name.value]
     home = _home(home, space)

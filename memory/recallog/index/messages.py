@@ -15,6 +15,7 @@ from recallog.settings import Settings
 from recallog.version import __version__
 from recallog_schemas import errors
 from recallog_schemas.errors import IndexUnavailable, RecallogError
+from recallog_schemas.sealing import Policy
 
 Message = TypeVar("Message")
 
@@ -34,6 +35,8 @@ class ServiceAddress(msgspec.Struct):
     token: str
     """Names the folder at this socket."""
     pid: int
+    home: str
+    """The folder. A copy of it contains this address, too."""
 
 
 class Handshake(msgspec.Struct, tag=True):
@@ -58,6 +61,8 @@ class Perform(msgspec.Struct, tag=True):
     """The client's models that the service must have besides the built-in ones."""
     scrub: str = ""
     """The parts of texts that the client's memory replaces before storing, as in `Settings.scrub`."""
+    seal: Policy | None = None
+    """Which events the client's memory seals; None if the service decides."""
 
 
 class Recall(msgspec.Struct, tag=True):
@@ -145,7 +150,7 @@ class Failed(msgspec.Struct, tag=True):
 
 
 class Gone(msgspec.Struct, tag=True):
-    """The service ends, and has not executed the call, because the files of its folder were replaced."""
+    """The service ends, and has not completed the call: it is idle, or the files of its folder were replaced."""
 
 
 Frame = StillWorking | Progressed | Result | Failed | Gone

@@ -125,8 +125,14 @@ async def _call_service(
 
 def read_address(home: Path) -> messages.ServiceAddress:
     """The address on which the service listens. It is read in the event loop, because a thread would cost more than the
-    call."""
-    return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
+    call.
+
+    Raises `OSError`, also for a copy of a folder, in which the address is that of the original.
+    """
+    address = messages.address((home / layout.INDEX_ADDRESS).read_bytes())
+    if not home.samefile(address.home):
+        raise FileNotFoundError(f"it is a copy of {address.home}")
+    return address
 
 
 async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: int | None) -> bytes:

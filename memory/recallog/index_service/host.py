@@ -57,6 +57,8 @@ class IndexHost:
         """The folders that are served, with signals that are set when they are not any more."""
         self._services: dict[str, Service] = {}
         """The services by their tokens."""
+        self._requests = 0
+        """The requests to serve a folder that are not answered."""
         self._ending = StopSignal()
 
     async def run(self) -> None:
@@ -71,7 +73,7 @@ class IndexHost:
             if not self._is_found():
                 for service in [*self._services.values()]:
                     service.stop()
-            if not self._homes and loop.time() > give_up:
+            if not self._requests and loop.time() > give_up:
                 break
         self._leave()
         server.close()
@@ -106,14 +108,16 @@ class IndexHost:
                 await service.execute(call, connection)
 
     async def _answer_request(self, call: messages.Serve, connection: Connection) -> None:
-        ending = await self._serve(call, connection)
-        if not self._homes:
-            self._leave()
+        self._requests += 1
         try:
+            ending = await self._serve(call, connection)
+            if not self._homes:
+                self._leave()
             connection.send(ending)
             await connection.drain()
         finally:
-            if not self._homes:
+            self._requests -= 1
+            if not self._requests:  # so that each program learns how the serving of its folder has ended
                 self._ending.set()
 
     async def _serve(self, call: messages.Serve, connection: Connection) -> messages.Frame:

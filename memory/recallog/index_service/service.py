@@ -67,7 +67,7 @@ class Service:
         self._address = home / layout.INDEX_ADDRESS
         self.token = secrets.token_hex(16)
         """Names the folder at the socket."""
-        self._named = messages.ServiceAddress(socket, self.token, os.getpid())
+        self._named = messages.ServiceAddress(socket, self.token, os.getpid(), str(home))
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
         """The number of calls in progress."""
@@ -78,8 +78,8 @@ class Service:
         self._operations = {
             name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
         }
-        self._memories: dict[tuple[int, str], Memory] = {}
-        """By the number of events that their views retain, and by the setting `scrub`."""
+        self._memories: dict[tuple[int, str, str], Memory] = {}
+        """By the number of events that their views retain, and by the settings `scrub` and `seal`."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
         self._ledger.sealing = sealing_at(str(home), settings)
@@ -106,8 +106,8 @@ class Service:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self._ledger.close)
             closing.push_async_callback(self._index.close)
-            closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
+            closing.callback(self.stop)
             aside = self._address.with_suffix(".new")
             aside.touch(mode=0o600)
             aside.write_bytes(msgspec.json.encode(self._named))
@@ -175,6 +175,8 @@ class Service:
             await cancel_all(executing, disconnected)
 
     async def _answer(self, call: messages.FolderCall, report: Progress) -> messages.Frame:
+        if self._stopping:
+            return messages.Gone()
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
@@ -182,10 +184,10 @@ class Service:
             if isinstance(call, messages.Recall):
                 return messages.Result(await self._perform_recall(call))
             return messages.Result(await self._perform_operation(call, report))
-        except StorageReplaced:
-            self.stop()
-            return messages.Gone()
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
+            if self._stopping or isinstance(error, StorageReplaced):  # its memories may be closed
+                self.stop()
+                return messages.Gone()
             if isinstance(error, IndexDamaged):
                 self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
             if not isinstance(error, RecallogError):
@@ -208,7 +210,7 @@ class Service:
         if operation is None:
             raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
         valid = operation.validate(msgspec.json.decode(call.arguments), strict=False)
-        memory = self._memory(call.log_events, call.scrub)
+        memory = self._memory(call.log_events, call.scrub, call.seal)
         if "space" in valid:
             await self._index.open(await memory.admin.partition_of(valid["space"]))
         _progress.set(report)
@@ -224,17 +226,18 @@ class Service:
         answer = await self._memory(call.log_events)._recall_for_prompt(query, call.compared, past=call.past)
         return answer.model_dump_json().encode()
 
-    def _memory(self, log_events: int, scrub: str = "") -> Memory:
-        if (log_events, scrub) not in self._memories:
+    def _memory(self, log_events: int, scrub: str = "", seal: str | None = None) -> Memory:
+        key = log_events, scrub, seal or self._settings.seal
+        if key not in self._memories:
             # Projections of a user are for the process that calls, since their module may not be found here.
-            changed = {"index": "off", "log_events": log_events, "projections": None}
+            changed = {"index": "off", "log_events": log_events, "projections": None, "seal": key[2]}
             without_index = self._settings.model_copy(update=changed)
             components = replace(compose(without_index), index=self._index)
             # The process that called counts the entries in the answer.
             memory = Memory(components, progress=_report, count_accesses=False)
             memory._access.scrubber = Scrubber.of(scrub)
-            self._memories[log_events, scrub] = memory
-        return self._memories[log_events, scrub]
+            self._memories[key] = memory
+        return self._memories[key]
 
 
 def _report(done: int, total: int) -> None:

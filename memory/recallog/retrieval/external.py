@@ -6,6 +6,8 @@ Their results are shown apart from those of the memory. They are not ranked, sto
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import islice
 from typing import Any
 
@@ -17,6 +19,9 @@ ExternalSource = Callable[[str, str, str, int], Any]
 result is a text, or a mapping with `text` and, if known, `id` and `score`. It must return only what the agent may read
 in the space. One that is not `async` is called in a thread."""
 NO_SOURCE = "no external source is connected"
+
+_threads = ThreadPoolExecutor(16, thread_name_prefix="recallog-external")
+"""For sources that are not `async`. One that never answers would otherwise occupy the threads of the memory."""
 
 
 async def add_external(
@@ -44,7 +49,8 @@ async def _ask(
             if inspect.iscoroutinefunction(source):
                 found = await source(*arguments)
             else:
-                found = await asyncio.to_thread(source, *arguments)
+                run = copy_context().run
+                found = await asyncio.get_running_loop().run_in_executor(_threads, run, source, *arguments)
                 found = await found if isinstance(found, Awaitable) else found
         return [_make_hit(name, each) for each in islice(found, limit)], None
     except TimeoutError:

@@ -408,12 +408,12 @@ class LongTerm:
 
     If an entry of the same type, readers and person already has the text, it is skipped, at no cost, and the answer
     names that entry. `dedup` says which texts are the same. By default facts and lessons may differ in white space,
-    capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
-    similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
-    another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
-    supersedes the old one, which stays, and says since when it is past. `at` is the time of what the text says: of
-    two values the later one counts. The class of its sources in `based_on` is looked up now; an id that is unknown
-    yet does not lower it. See [trust](../trust.md).
+    capitals, articles, and forms of numbers, dates and units. Any other text is stored, however similar it is;
+    `nearest` of the answer names the most similar entry, if the index is served. If the agent has an entry with
+    another value of the same fact, such as "Ann lives in Rome" when it retains "Ann lives in Oslo", the new entry
+    supersedes it: it is kept, and marked as past. `at` is the time of what the text says: of two values the later
+    one counts. An entry has at most the source class of what `based_on` names, as known at the time of the call;
+    an id of no event yet does not lower it.
 
     Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
     changed then.
@@ -439,11 +439,11 @@ class LongTerm:
     """
 
     forget = _Called(_Entries.forget)
-    """Erase entries of the agent: the views, the index and the past views no longer have their texts.
+    """Forget entries of the agent: the views, the index and the past views no longer have their texts.
 
     Entries that were made from them are retracted. Entries that are already erased are left out; if no entry is
     left, nothing is written, and `changed` of the answer is false. The events that retained the texts stay in the
-    ledger.
+    ledger; `erase` makes these unreadable too.
 
     Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
     """

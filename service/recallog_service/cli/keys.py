@@ -31,12 +31,12 @@ def create_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, as free text.")],
     space: Annotated[
         list[str],
-        typer.Option(help="A space, 'acme/*' for every space under acme/, or '*' for all spaces. May be repeated."),
+        typer.Option(help="A space, 'acme/*' for every space under acme/, or '*' for all spaces. Repeatable."),
     ],
     agent: Annotated[str, typer.Option(help="The agent that the holder acts as, or '*' for any agent.")],
     verb: Annotated[
         list[Verb] | None,
-        typer.Option(help="What the holder may do. May be repeated.", show_default="read, publish and forget"),
+        typer.Option(help="What the holder may do. Repeatable.", show_default="read, publish and forget"),
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, max=36_500, help="Days until it expires.", show_default="never")

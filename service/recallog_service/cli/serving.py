@@ -6,7 +6,6 @@ import sys
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -53,8 +52,8 @@ def serve(
     """
     logs = _imported_logs()
     logs.to_stderr(log_level)
-    options = {"index": index, "projections": terminal.join_names(projections)}
-    _run(home, options, host, port, lambda url: logs.event(f"the console: {url}"), react=react)
+    options = {"home": home, "index": index, "projections": terminal.join_names(projections)}
+    _run(options, host, port, lambda url: logs.event(f"the console: {url}"), react=react, as_log=True)
 
 
 def console(
@@ -67,7 +66,7 @@ def console(
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
-    """Open the console of a memory in a browser: what agents remember, why, and what needs somebody.
+    """Open the console of a memory in a browser: what agents remember, why, and what needs attention.
 
     The command runs the server of `recallog serve` for this machine only, until
     Ctrl-C. If the memory has keys, the console asks for one.
@@ -81,8 +80,8 @@ def console(
         if not no_open and _has_display():
             webbrowser.open(url)
 
-    options = {"index": index, "projections": terminal.join_names(projections)}
-    _run(home, options, LOOPBACK, _free_port() if port is None else port, announce)
+    options = {"home": home, "index": index, "projections": terminal.join_names(projections)}
+    _run(options, LOOPBACK, _free_port() if port is None else port, announce)
 
 
 def _imported_logs() -> Any:
@@ -97,13 +96,13 @@ def _imported_logs() -> Any:
 
 
 def _run(
-    home: Path | None,
     options: Mapping[str, Any],
     host: str,
     port: int,
     announce: Callable[[str], None],
     *,
     react: bool = False,
+    as_log: bool = False,
 ) -> None:
     """Serve the memory until the process is stopped. Calls `announce` with the URL once the server accepts
     connections."""
@@ -114,7 +113,7 @@ def _run(
     from recallog_service.telemetry import export_spans
 
     async def is_interrupted() -> bool:
-        settings = terminal.settings(home, **options)
+        settings = terminal.settings(**options)
         access = Access.of(settings)
         with export_spans(settings, "recallog-server"):
             async with Memory.open(settings, reactors=react) as memory:
@@ -128,7 +127,7 @@ def _run(
                         raise StorageUnavailable(message)
                     return server.is_interrupted
 
-    if terminal.run(is_interrupted):
+    if terminal.run(is_interrupted, as_log=as_log):
         raise typer.Exit(130)
 
 

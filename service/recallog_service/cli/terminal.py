@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import signal
@@ -58,7 +59,7 @@ Projections = Annotated[
     typer.Option(
         "--projections",
         metavar="MODULE:NAME",
-        help="Custom projections in Python. May be repeated.",
+        help="Custom projections in Python. Repeatable.",
         show_default="RECALLOG_PROJECTIONS",
     ),
 ]
@@ -68,12 +69,13 @@ LINE_SECONDS = 10.0
 """Seconds between two lines of progress if stderr is not a terminal."""
 
 
-def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
-    """The result of `work`. A `RecallogError` is printed and ends the command with its exit code."""
+def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False, as_log: bool = False) -> Result:
+    """The result of `work`. A `RecallogError` is printed, or with `as_log` logged if nobody is at the terminal, and
+    ends the command with its exit code."""
     try:
         return asyncio.run(work())
     except RecallogError as error:
-        fail(error, as_json=as_json)
+        fail(error, as_json=as_json, as_log=as_log)
     except BrokenPipeError:
         raise  # the reader has closed the output: typer ends the command without a message
     except OSError as error:
@@ -110,8 +112,9 @@ def run_until_stopped(work: Callable[[], Coroutine[Any, Any, None]], *, as_json:
     run(stoppable, as_json=as_json)
 
 
-def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None) -> NoReturn:
-    """Print the error to stderr and end the command with its code."""
+def fail(error: RecallogError, *, as_json: bool = False, as_log: bool = False, code: int | None = None) -> NoReturn:
+    """Print the error to stderr and end the command with its code. With `as_log` it is a line of the log, unless
+    stderr is a terminal."""
     if as_json:
         where: dict[str, Any] = {}
         if isinstance(error, InvalidInput):
@@ -119,6 +122,8 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
         elif isinstance(error, IdConflict):
             where = {"path": error.path, "position": error.position}
         sys.stderr.write(json.dumps({"error": type(error).__name__, "message": str(error), **where}) + "\n")
+    elif as_log and not sys.stderr.isatty():
+        logging.getLogger("recallog").critical("%s", error)
     else:
         from recallog_service.cli import console
 

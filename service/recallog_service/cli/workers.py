@@ -32,7 +32,7 @@ def worker_command(
     ] = "",
     reactors: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. May be repeated."),
+        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable."),
     ] = None,
     projections: terminal.Projections = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -48,7 +48,7 @@ def worker_command(
     arguments, an object, or a list of these; all workers need the same projections.
     """
     try:
-        from recallog_service import worker
+        from recallog_service import logs, worker
     except ModuleNotFoundError as error:
         terminal.fail(extras.missing(error, "cluster"))
 
@@ -60,5 +60,6 @@ def worker_command(
         exporting.enter_context(export_spans(settings, "recallog-worker"))
         return worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
 
+    logs.to_stderr("info")  # until the app configures the log by `log_level`
     with ExitStack() as exporting:
-        worker.run(terminal.run(build_app), log_level)
+        worker.run(terminal.run(build_app, as_log=True), log_level)

@@ -159,7 +159,7 @@ class RetainOptions(EntryFields, ExtractOptions, total=False):
             "exact for other types.",
         ),
     ]
-    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
+    tier: Annotated[Tier | None, Field(description="How fast it ages; default: that of the space, else it does not.")]
     at: Annotated[OptionalTime, Field(description="When it was said or became known; default: now.")]
     cost: Annotated[
         float | None,

@@ -108,7 +108,7 @@ class _SectionContents:
     answered: Set[int]
     """The offset of the message to answer, if a section of the caller contains it. Other sections do not repeat it."""
     hidden: Set[int]
-    """The offsets of events that no section shows."""
+    """The offsets of memories that no section shows."""
     sources: SourceClasses
 
     def source_of(self, event: Remembered) -> Sourced:
@@ -224,7 +224,7 @@ async def compose(
         blocks = working.labels_shown(snapshot, space, agent)
         answered = working.results_shown(snapshot, space, agent, request.session)
         if set_to == kinds and needed <= newest and blocks == labels and answered == results:
-            shown = _read_sections(snapshot, space, agent, request, kinds, hidden)
+            shown = _read_sections(snapshot, reading, request, hidden, passed)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
                 await salient.find_related(snapshot, reading.searcher, space, agent, salience_query)
@@ -268,13 +268,18 @@ def _explain_degraded(found: RecallView | None, related: Related | None) -> str 
 
 
 def _read_sections(
-    snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str], hidden: Set[int]
+    snapshot: Snapshot, reading: AgentReading, request: ContextRequest, hidden: Set[int], sent: MessagesOfSession | None
 ) -> _SectionContents:
-    def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
-        return [event for event in events if not event.event.is_erased and event.position.offset not in hidden]
+    space, agent = reading.space, reading.agent
 
+    def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
+        """Visitors' events and actions may be older than the memories among which `hidden` was found."""
+        left = (event for event in events if not event.event.is_erased)
+        return [event for event in left if sent is None or not sent.tell(event.event, event.position.offset)]
+
+    of_space = snapshot.row(settings.SPACES, space)
     goals = [event for event in leave_out_hidden(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
-    newest = newest_of(snapshot, space, kinds) if request.scene is None else []
+    newest = newest_of(snapshot, space, scene.scene_kinds(of_space)) if request.scene is None else []
     seen = [event for event in leave_out_hidden(newest) if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     notes = notes_of(snapshot, space) if request.scene is None else []
@@ -293,7 +298,7 @@ def _read_sections(
         working.results(snapshot, space, agent, request.session),
         _find_answered(snapshot, space, agent, request),
         hidden,
-        SourceClasses(snapshot.row(settings.SPACES, space)),
+        SourceClasses(of_space),
     )
 
 

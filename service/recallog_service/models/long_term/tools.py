@@ -68,8 +68,8 @@ TOOLS = (
     Tool(
         "forget_memory",
         "Forget a memory",
-        "Erase a kept memory by its id, for good. Use it when a person asks for it; correct an error with "
-        "update_memory instead.",
+        "Forget a kept memory by its id: nothing shows its text any more. Use it when a person asks for it; correct "
+        "an error with update_memory instead.",
         [
             Way(
                 "long_term.forget",

@@ -61,7 +61,11 @@ class TriggerTopic(TriggerQueue):
     async def _ready(self, client: KafkaClient, partitions: int) -> None:
         topic = await describe(client, self.name)
         if topic is None:
-            settings = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_SECONDS * 1_000)}
+            settings = {
+                "cleanup.policy": "delete",
+                "retention.ms": str(_KEPT_SECONDS * 1_000),
+                "message.timestamp.type": "LogAppendTime",  # whatever the clock of the writer says
+            }
             await client.create(self.name, partitions, self._address.replication, settings, SEND_SECONDS)
             raise kafka.LeaderNotAvailableError  # repeated until the topic exists
         if topic.leaderless:

@@ -15,6 +15,7 @@ REFUSED: Final = (
     *_RIGHTS,
     kafka.MessageSizeTooLargeError,
     kafka.RecordListTooLargeError,
+    kafka.InvalidTimestampError,
     kafka.InvalidTopicError,
     kafka.PolicyViolationError,
 )
@@ -31,6 +32,12 @@ def name_error(error: Exception, address: object, doing: str) -> StorageError:
         return StorageError(
             f"{address} does not allow this user {doing}: {error}. Grant it Read, Write, Describe, DescribeConfigs "
             "and, to create the topic, Create"
+        )
+    if isinstance(error, kafka.InvalidTimestampError):
+        return StorageError(
+            f"{address} refused the time of a record while {doing}: the clock of this machine, or of the broker, is "
+            "wrong. Correct it, or set message.timestamp.after.max.ms of the topic to the milliseconds that a writer "
+            "may be ahead"
         )
     if isinstance(error, ssl.SSLError):
         return StorageError(

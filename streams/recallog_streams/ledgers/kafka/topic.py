@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from aiokafka import errors as kafka
 
+from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign, StorageUnavailable
 from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
@@ -25,6 +27,10 @@ SETTINGS_SECONDS: Final = 30.0
 """How long a changed setting of the topic, or the loss of its first records, can go unnoticed."""
 FAULTY_SECONDS: Final = 5.0
 """How long a setting that was corrected can go unnoticed."""
+
+_CLOCKS: Final = {"message.timestamp.after.max.ms": str(1_000 * limits.AHEAD_SECONDS_MAX)}
+"""How far the clock of a writer may be ahead of the broker's. From Kafka 4.0 on, an hour is the default: a worker whose
+clock is further ahead would answer no trigger."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +259,12 @@ async def _create(client: KafkaClient, address: KafkaAddress) -> None:
         "max.message.bytes": str(MESSAGE_BYTES),
     }
     partitions = address.partitions or DEFAULT_PARTITIONS
+    create = partial(client.create, address.topic, partitions, address.replication)
     try:
-        await client.create(address.topic, partitions, address.replication, settings, address.timeout_seconds)
+        try:
+            await create(settings | _CLOCKS, address.timeout_seconds)
+        except kafka.InvalidConfigurationError:  # brokers before 3.6 do not have the setting of clocks
+            await create(settings, address.timeout_seconds)
     except kafka.InvalidReplicationFactorError as error:
         raise StorageError(
             f"the topic of {address} cannot be created with replication={address.replication}: {error} Add "
