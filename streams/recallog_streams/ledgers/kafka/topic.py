@@ -258,13 +258,11 @@ async def _create(client: KafkaClient, address: KafkaAddress) -> None:
         "compression.type": "producer",
         "max.message.bytes": str(MESSAGE_BYTES),
     }
-    partitions = address.partitions or DEFAULT_PARTITIONS
-    create = partial(client.create, address.topic, partitions, address.replication)
+    create = partial(client.create, address.topic, address.partitions or DEFAULT_PARTITIONS, address.replication)
     try:
-        try:
-            await create(settings | _CLOCKS, address.timeout_seconds)
-        except kafka.InvalidConfigurationError:  # brokers before 3.6 do not have the setting of clocks
-            await create(settings, address.timeout_seconds)
+        with suppress(kafka.InvalidConfigurationError):  # brokers before 3.6 do not have the setting of clocks
+            return await create(settings | _CLOCKS, address.timeout_seconds)
+        await create(settings, address.timeout_seconds)
     except kafka.InvalidReplicationFactorError as error:
         raise StorageError(
             f"the topic of {address} cannot be created with replication={address.replication}: {error} Add "
