@@ -10,7 +10,9 @@ import httpx
 
 Message = dict[str, str]
 Model = Callable[[Sequence[Message]], Awaitable[str]]
-_PREFIX = re.compile(r"^(\[[^\]]*\])*(- )? ?")
+_LINE = re.compile(r"\s*(?:- |\[[^\]]*\])+\s*(.+)")
+"""A line of the prompt about the past, not a heading."""
+_OWN = ('You told me: "', "I will remember that.")
 _WORD_CHARS_LEAST = 4
 _SECONDS_MAX = 60
 
@@ -22,11 +24,11 @@ async def quote(messages: Sequence[Message]) -> str:
     It needs no key, and tests can rely on it.
     """
     prompt, question = messages[0]["content"], messages[-1]["content"]
-    lines = [_PREFIX.sub("", line) for line in prompt.partition("\n\n")[2].splitlines()]
-    said = (message["content"] for message in messages[1:-1] if message["role"] == "user")
-    lines += (text for text in said if not text.endswith("?"))
-    best = max(lines, key=lambda line: len(_words_of(line) & _words_of(question)), default="")
-    return f'You told me: "{best}"' if _words_of(best) & _words_of(question) else "I will remember that."
+    lines = [match[1] for line in prompt.splitlines() if (match := _LINE.fullmatch(line))]
+    lines += (message["content"] for message in messages[1:-1] if message["role"] == "user")
+    statements = (line for line in lines if not line.endswith("?") and not line.startswith(_OWN))
+    best = max(statements, key=lambda line: len(_words_of(line) & _words_of(question)), default="")
+    return f'{_OWN[0]}{best}"' if _words_of(best) & _words_of(question) else _OWN[1]
 
 
 def _words_of(text: str) -> set[str]:

@@ -63,7 +63,11 @@ class Project:
             text = data.decode(errors="replace")
             present = (await self._memory.items.get(self.space, AGENT, DOCUMENTS, key)).item
             if present is None or present.value != text:
-                await self._memory.items.put(self.space, AGENT, DOCUMENTS, key, text)
+                try:
+                    await self._memory.items.put(self.space, AGENT, DOCUMENTS, key, text)
+                except InvalidArgument as error:  # its JSON has escapes, and is longer than the file
+                    left_out.append(f"{key}: {error}")
+                    continue
                 notes += 1
         for key in known - found.keys():
             removed += (await self._memory.items.delete(self.space, AGENT, DOCUMENTS, key)).changed

@@ -792,16 +792,12 @@ class Memory(Parts):
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions
     ) -> "RecallView":
         if self._reranker is not None:
-            found = await self._without_reranker().recall(
-                space,
-                agent,
-                query,
-                top_k=max(top_k, limits.RERANKED_MEMORIES),
-                fusion=fusion,
-                wait_index=wait_index,
-                **options,
-            )
-            return await retrieval.reranker.rerank(self._reranker, found, top_k)
+            given = {"top_k": max(top_k, limits.RERANKED_MEMORIES), "fusion": fusion, "wait_index": wait_index}
+            asked = {"space": space, "agent": agent, "query": query, **given, **options}
+            plain, operation = self._without_reranker(), all_operations(type(self))["recall"]
+            # This answer does not count: only the hits that are shown count as read.
+            best = await pipeline.answer(pipeline.of_memory(plain, operation, asked))
+            return await retrieval.reranker.rerank(self._reranker, best, top_k)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
         weights = retrieval.preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")

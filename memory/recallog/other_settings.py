@@ -41,9 +41,13 @@ _INSTEAD = (
 
 def read(given: Collection[str] = ()) -> Mapping[str, Any]:
     """The settings by name, without those in `given`. Raises `SettingsError`, which names the setting to use."""
-    readers = (_read_index, _read_embedder, _read_api_key, lambda: os.environ.get("AGX_WORKSPACE_ROOT") or None)
+    readers = (_read_index, _read_embedder, _read_api_key, _read_workspace)
     found = {name: reader() for name, reader in zip(VARIABLES, readers, strict=True) if name not in given}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _read_workspace() -> str | None:
+    return os.environ.get("AGX_WORKSPACE_ROOT") or None
 
 
 def _read_index() -> str | None:

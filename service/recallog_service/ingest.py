@@ -21,6 +21,7 @@ from recallog_schemas.repeats import compared_payload, first_difference
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
 from recallog_service.formats import Format, Item, Options, derived_id
+from recallog_service.formats.cutting import fit_item
 from recallog_service.input_files import InputFile, input_files
 from recallog_streams.ledgers.ledger import spans_of
 
@@ -330,8 +331,6 @@ async def ingest(
         if item.left_out is not None:
             left_out[item.left_out] += 1
             continue
-        if item.cut is not None:
-            cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
             event, counts = await memory.admin.scrub_event(item.event)
             if (stated := trust or item.trust) is not None:
@@ -340,12 +339,16 @@ async def ingest(
                     continue
                 if TRUST not in kinds.kind_of(event.kind).payload.model_fields:  # that of a space is a setting
                     event = event.model_copy(update={"payload": {**event.payload, TRUST: stated}})
+            item = fit_item(item, event, unit)
+        if item.cut is not None:
+            cut.append(Problem(number=item.number, message=item.cut))
+        if item.event is not None:
             if seen is not None:
-                digests.append(blake2b(codec.encode(event), digest_size=16).digest())
+                digests.append(blake2b(codec.encode(item.event), digest_size=16).digest())
                 if digests[-1] in seen:
                     run.known += 1
                     continue
-            waiting.append(_Waiting(item.number, event, item.appended, item.is_copied, counts))
+            waiting.append(_Waiting(item.number, item.event, item.appended, item.is_copied, counts))
             if item.opens:
                 run.openings.add(item.event.id)
             if item.in_sequence:

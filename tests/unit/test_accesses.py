@@ -11,6 +11,7 @@ import pytest
 from recallog import Event, InvalidArgument, Memory
 from recallog.composition import assemble
 from recallog.models.long_term.accesses import AccessCounter
+from recallog.retrieval.reranker import Reranker
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position
 from recallog_schemas.errors import StorageReadOnly, StorageUnavailable
@@ -127,6 +128,26 @@ def test_the_entries_under_recalled_are_counted() -> None:
         assert await accessed(memory) == [("baker", {"counts": {"sift": 1}, "hits": 1})]
 
     in_memory(work)
+
+
+class _Backwards(Reranker):
+    """Reverses the order."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [float(place) for place in range(len(texts))]
+
+
+@pytest.mark.parametrize(("operation", "number"), [("recall", "top_k"), ("search", "limit")])
+def test_with_a_reranker_an_entry_is_counted_once_and_only_if_it_is_shown(operation: str, number: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory(reranker=_Backwards()) as memory:
+            await memory.publish_many(LESSONS)
+            shown = await getattr(memory, operation)(*A, "flour or dough", types=["lesson"], **{number: 1})
+            [id_] = [hit.event.id if operation == "recall" else hit.id for hit in shown.hits]
+            await memory.publish(event())
+            assert await accessed(memory) == [("baker", {"counts": {id_: 1}, "hits": 1})]
+
+    run(work())
 
 
 @pytest.mark.models("prompt")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog import Event, Memory
+from recallog import Event, InvalidArgument, Memory
 from support.events import run
 
 pytestmark = pytest.mark.models("prompt")
@@ -83,6 +83,14 @@ def test_beside_its_messages_a_prompt_has_what_other_sessions_said() -> None:
             assert "quiet" not in (await memory.context(SPACE, AGENT, session="monday", beside_messages=True)).text
 
     run(work())
+
+
+async def test_a_prompt_beside_messages_needs_the_session_that_has_them() -> None:
+    # It once did nothing. An agent may have several conversations at once, so that the newest one may be another.
+    async with Memory.in_memory() as memory:
+        with pytest.raises(InvalidArgument, match="session: name one, for beside_messages") as raised:
+            await memory.context(SPACE, AGENT, beside_messages=True)
+        assert raised.value.path == "session"
 
 
 def test_a_prompt_does_not_repeat_messages_that_are_older_than_the_memories_that_it_reads() -> None:

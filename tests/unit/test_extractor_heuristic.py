@@ -172,6 +172,28 @@ def test_dates_of_facts() -> None:
     assert write_dates("Anna moved to Ulm yesterday.", first) == "Anna moved to Ulm yesterday."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'You told me: "I live in Oslo."',
+        'She said, "Bern is where my sister lives."',
+        "He said “I am allergic to nuts.” Then he left.",
+    ],
+)
+def test_what_somebody_else_is_quoted_with_is_not_a_fact_about_the_speaker(text: str) -> None:
+    # An assistant that repeated a user's sentence was once said to live where the user lives.
+    assert texts(text) == []
+
+
+def test_quotes_around_the_whole_speech_stay() -> None:
+    assert texts('*smiles* "I live in Oslo."') == ["Caroline lives in Oslo."]
+
+
+def test_speech_without_its_closing_quote_is_read_quickly() -> None:
+    long = 'You told me: "' + "I am my " * 30_000
+    assert texts(long) == texts(long + "\n")
+
+
 def test_what_a_tool_answered_gives_no_facts() -> None:
     assert texts("Acme Corp prefers React.", kind="tool.used") == []
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from recallog import Memory
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
+from recallog_schemas.kinds.trust import CLASSES
 from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, registry
 from recallog_service.formats.conversation_file import ConversationFile
+from recallog_service.ingest import ingest
 from support import formats, real_data
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -926,8 +929,30 @@ def test_a_message_over_the_limit_is_cut_between_characters_with_a_note(text: st
     missing = len(whole) - len(shown)
     assert note == f"{missing:,} of {len(whole):,} characters are missing)"
     assert item.cut == f"conversation 1: message 1: cut, text: {missing:,} of {len(whole):,} characters are missing"
-    assert limits.EVENT_BYTES_MAX - 20 < len(codec.encode(event_of(item))) <= limits.EVENT_BYTES_MAX
+    assert limits.EVENT_BYTES_MAX - 40 < len(codec.encode(event_of(item))) <= limits.EVENT_BYTES_MAX
     assert event_of(after).text == "next"
+
+
+async def test_a_message_over_the_limit_fits_whatever_its_source_class_and_is_known_again() -> None:
+    # It once ended the ingest, because the class was stated after the text had been cut.
+    async with Memory.in_memory() as memory:
+        for trust, known in ((None, 0), *((each, 2) for each in CLASSES)):
+            items = items_of([user("x" * limits.EVENT_BYTES_MAX), assistant("next")])
+            done = await ingest(memory, items, unit="conversation", batch=10, trust=trust)
+            assert (done.added, done.known, len(done.cut), done.problems) == (2 - known, known, 1, ())
+
+
+@pytest.mark.parametrize("over", [0, 16])
+async def test_a_message_that_its_source_class_makes_too_large_is_cut(over: int) -> None:
+    (short,) = events_of([user("x")])
+    text = "x" * (limits.EVENT_BYTES_MAX - len(codec.encode(short)) + 1 - over)
+    async with Memory.in_memory() as memory:
+        items = items_of([user(text), assistant("next")])
+        done = await ingest(memory, items, unit="conversation", batch=10, trust="import", keep_going=True)
+        assert (done.added, done.problems) == (2, ())
+        (cut,) = done.cut
+        assert cut.message.startswith("conversation 1: cut, text: ")
+        assert cut.message.endswith(f" of {len(text):,} characters are missing")
 
 
 def test_a_message_at_the_limit_is_not_cut() -> None:

@@ -21,6 +21,7 @@ from recallog.views import EntryView
 from recallog_formats.importing import ORIGIN, ImportOptions, ImportResult, StoreImport
 from recallog_formats.stores import agenticx, aragora, genesis, langgraph, letta, mem0, tramontane
 from recallog_formats.stores.store import Destination, StoreFormat, time_of_row
+from recallog_schemas import limits
 from support import other_stores
 from support.cli import Result, recallog
 from support.events import run
@@ -499,6 +500,17 @@ def test_tables_without_row_ids_and_with_quotes_in_their_names_are_read(tmp_path
     assert [row.place for row in rows] == ["factual_memory f-1", "factual_memory f-2", 'a"b']
 
 
+async def test_a_column_that_is_not_taken_over_is_named(tmp_path: Path) -> None:
+    store = other_stores.tramontane(tmp_path)
+    other_stores.change(store, "ALTER TABLE factual_memory ADD COLUMN mood TEXT")
+    async with Memory.in_memory() as memory:
+        before = await take(memory, store, dry_run=True)
+        assert not any("column" in remark.place for remark in before.left_out)
+        other_stores.change(store, "UPDATE factual_memory SET mood = 'sad' WHERE id = 'f-1'")
+        left_out = {remark.place: (remark.count, remark.why) for remark in (await take(memory, store)).left_out}
+        assert left_out["factual_memory column mood"] == (1, "a column that is not taken over")
+
+
 def test_a_view_is_not_a_table_of_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     other_stores.change(path, "CREATE VIEW factual_memory AS SELECT 'f-1' AS id, 'Oak.' AS content")
@@ -512,11 +524,63 @@ def test_a_pipe_is_not_a_database(tmp_path: Path) -> None:
         list(tramontane.STORE.read(tmp_path / "store.db", INTO))
 
 
+def cut_short(database: Path) -> None:
+    """Damage a database so that it cannot be opened, with its magic bytes in place."""
+    database.write_bytes(b"SQLite format 3\0" + bytes(50))
+
+
 def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    path.write_bytes(b"SQLite format 3\0" + bytes(50))
+    cut_short(path)
     with pytest.raises(InvalidArgument, match="it is damaged"):
         list(tramontane.STORE.read(path, INTO))
+
+
+def test_a_damaged_database_of_a_folder_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:
+    # It once ended the whole import.
+    (tmp_path / "aragora").mkdir()
+    (tmp_path / "agenticx").mkdir()
+    for system, make in ((aragora, other_stores.aragora), (agenticx, other_stores.agenticx)):
+        store = make(tmp_path / system.STORE.name)
+        whole = [row.place for row in system.STORE.read(store, INTO)]
+        (store / "a").mkdir()
+        cut_short(store / "a" / "old.db")
+        rows = list(system.STORE.read(store, INTO))
+        assert [row.place for row in rows] == ["database a/old.db", *whole]
+        assert "it is damaged: repair it, or remove it" in str(rows[0].error)
+
+
+def test_a_folder_whose_only_database_is_damaged_is_not_a_store(tmp_path: Path) -> None:
+    cut_short(tmp_path / "continuum.db")
+    with pytest.raises(InvalidArgument, match=r"found no table; cannot read .*continuum.db.*it is damaged"):
+        list(aragora.STORE.read(tmp_path, INTO))
+
+
+async def test_of_a_table_with_a_damaged_page_the_rows_before_it_are_taken_and_other_tables_too(tmp_path: Path) -> None:
+    facts = [{"id": f"f-{number:03}", "content": f"Fact {number} " + "x" * 400} for number in range(200)]
+    experiences = [{"id": "x-1", "action_type": "offer", "action_summary": "offered oak"}]
+    tables = {"factual_memory": facts, "experiential_memory": experiences}
+    path = other_stores.write_tables(tmp_path / "m.db", tables)
+    with closing(sqlite3.connect(path)) as database:
+        (page_bytes,) = database.execute("PRAGMA page_size").fetchone()
+        leaf = "SELECT pageno FROM dbstat WHERE name = 'factual_memory' AND pagetype = 'leaf' ORDER BY path"
+        try:
+            pages = [number for (number,) in database.execute(leaf)]
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite has no dbstat")
+    data = bytearray(path.read_bytes())
+    begin = (pages[len(pages) // 2] - 1) * page_bytes
+    data[begin : begin + page_bytes] = bytes(page_bytes)
+    path.write_bytes(data)
+    async with Memory.in_memory() as memory:
+        result = await take(memory, path)
+        (problem,) = result.problems
+        assert problem.place == "factual_memory"
+        assert "cannot be read: database disk image is malformed" in problem.why
+        assert 1 < result.added < 200
+        found = {each.id for each in (await memory.long_term.list(*OF, limit=1_000)).entries}
+        assert found == {"x-1", *(fact["id"] for fact in facts[: result.added - 1])}
+        assert (await take(memory, path)).added == 0
 
 
 def test_a_session_has_the_same_name_whatever_path_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,6 +599,62 @@ def test_a_document_that_is_a_link_is_left_out(tmp_path: Path) -> None:
     rows = {row.place: row for row in agenticx.STORE.read(store, INTO)}
     assert "symbolic link" in str(rows["document NOTES.md"].left_out)
     assert rows["document MEMORY.md"].event is not None
+
+
+async def test_a_message_that_is_too_long_is_cut_and_named(tmp_path: Path) -> None:
+    # With the source class it once exceeded the limit of an event, and ended the import.
+    whole = 300_000
+    messages = [{"role": "user", "content": "x" * whole}, {"role": "assistant", "content": "Noted."}]
+    path = tmp_path / "s-1" / "messages.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(messages))
+    async with Memory.in_memory() as memory:
+        for added, dry_run in ((2, True), (2, False), (0, False)):
+            result = await take(memory, path, agenticx.STORE, dry_run=dry_run)
+            assert (result.added, result.problems) == (added, [])
+            (cut,) = result.weakened
+            assert cut.place == "session s-1"
+            assert cut.why.startswith("too long for an event: message 1: cut, text: ")
+            assert cut.why.endswith(f" of {whole:,} characters are missing")
+
+
+async def test_a_row_that_its_origin_makes_too_large_is_cut_and_named(tmp_path: Path) -> None:
+    fact = {"id": "f-1", "content": "x" * (limits.EVENT_BYTES_MAX - 300), "created_at": other_stores.AT}
+    path = other_stores.write_tables(tmp_path / "m.db", {"factual_memory": [fact, {"id": "f-2", "content": "Oak."}]})
+    async with Memory.in_memory() as memory:
+        for added in (2, 0):
+            result = await take(memory, path)
+            assert (result.added, result.unchanged, result.problems) == (added, 2 - added, [])
+        assert len((await find_entry(memory, "f-1")).text) > limits.EVENT_BYTES_MAX - 1_000
+
+
+NOT_UTF_8 = "CAST(x'61ff62' AS TEXT)"
+
+
+def test_names_that_are_not_valid_end_no_import(tmp_path: Path) -> None:
+    # Each of them once ended the whole import.
+    agent = {"id": "agent-0", "name": "a\0b", "messages": [{"role": "user", "content": "Hello."}]}
+    (tmp_path / "a.af").write_text(json.dumps({"agents": [agent], "blocks": []}))
+    (of_letta,) = letta.STORE.read(tmp_path / "a.af", INTO)
+    assert of_letta.place == "session agent-0"
+    assert str(of_letta.error).startswith("agent: 'a\\x00b' is not a name")
+
+    (tmp_path / "agenticx").mkdir()
+    store = other_stores.agenticx(tmp_path / "agenticx")
+    other_stores.change(store / "memory" / "sessions.sqlite", f"UPDATE session_messages SET session_id = {NOT_UTF_8}")
+    taken = [row for row in agenticx.STORE.read(store, INTO) if row.place == "session a\\udcffb"]
+    assert not any(row.error for row in taken)
+    assert [row.event.text for row in taken if row.event is not None] == ["Where does Lea sleep?", "In the attic."]
+
+
+async def test_a_place_that_is_not_valid_text_is_escaped(tmp_path: Path) -> None:
+    entries = json.dumps({"entries": [{"id": "m-1", "text": "LESSON: look first"}]})
+    artifact = {"id": "a\ud800", "type": "memory_store", "created_by": "gerald", "content": entries}
+    (tmp_path / "checkpoint.json").write_text(json.dumps({"artifacts": [artifact]}))
+    async with Memory.in_memory() as memory:
+        assert (await take(memory, tmp_path / "checkpoint.json", genesis.STORE)).added == 1
+        origin = (await find_entry(memory, "m-1")).metadata[ORIGIN]
+        assert origin["row"] == "genesis artifact a\\ud800 entry m-1"
 
 
 def test_a_time_that_is_none_is_an_error_that_says_what_is_expected() -> None:

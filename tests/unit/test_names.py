@@ -16,6 +16,12 @@ NAMED: list[tuple[str, set[str]]] = [
     ("Melanie喜欢什么？", {"Melanie"}),
     ("What did Melany paint?", {"Melanie"}),
     ("What did Melnaie paint?", {"Melanie"}),
+    ("What did Mel paint?", {"Melanie"}),
+    ("What did Rob and Mel say?", {"RobertJones", "Melanie"}),
+    ("What is Mel's hobby?", {"Melanie"}),
+    ("What does mel mean?", set()),
+    ("When did we fly to Mel Bay?", set()),
+    ("Mel asked for what?", set()),
     ("What did Bob Smith sell?", {"bob-smith"}),
     ("What did bob-smith sell?", {"bob-smith"}),
     ("What did Bob sell?", {"bob-smith"}),
@@ -57,6 +63,11 @@ def test_a_part_that_many_agents_have_names_none_of_them() -> None:
     assert find_named("What did Baker say?", [*bakers, "dan-baker"]) == {}
 
 
+def test_a_short_form_of_several_names_and_a_month_name_nobody() -> None:
+    assert find_named("What did Mel paint?", ["Melanie", "Melissa"]) == {}
+    assert find_named("What happened in Mar and April?", ["Martha"]) == {}
+
+
 def test_a_name_is_no_term_of_its_question() -> None:
     assert query_terms("What did Bob Smith sell?", AGENTS).terms == ("sell",)
     assert query_terms("What did Melany sell?", AGENTS).terms == ("sell",)
@@ -66,6 +77,11 @@ def test_a_name_is_no_term_of_its_question() -> None:
 def test_a_part_in_small_letters_may_be_a_word_and_stays_a_term() -> None:
     found = query_terms("Who is the king?", AGENTS)
     assert (found.authors, found.terms) == ({"ada.king@example.com"}, ("king",))
+
+
+def test_a_short_form_may_be_a_word_and_stays_a_term() -> None:
+    found = query_terms("When did the Mill burn?", ["miller"])
+    assert (found.authors, found.terms) == ({"miller"}, ("mill", "burn"))
 
 
 def test_the_memories_of_the_agent_that_is_named_by_a_part_come_first() -> None:

@@ -136,6 +136,26 @@ def test_a_range_of_years_in_the_wrong_order_is_no_scope() -> None:
     assert scope_of("What did we talk about between 3 May 2023 and 5 April 2022?") is None
 
 
+@pytest.mark.parametrize(
+    ("question", "sessions"),
+    [
+        ("What has changed since we first talked?", None),
+        ("What has changed since our first conversation?", None),
+        ("¿Qué ha cambiado desde nuestra primera conversación?", None),
+        ("Was hat sich seit unserem ersten Gespräch geändert?", None),
+        ("自从我们第一次聊天以来有什么变化？", None),
+        ("What did I plan before our last session?", None),
+        ("What has changed since our last session?", {"newest", "previous"}),
+        ("What did I say during our first session?", {"first"}),
+    ],
+)
+def test_what_lies_beyond_the_first_or_the_last_session_is_not_of_that_session(
+    question: str, sessions: set[str] | None
+) -> None:
+    scope = scope_of(question, outline=Outline((), "first", "newest", "previous"))
+    assert sessions == (None if scope is None else {*scope.spans[0].sessions})
+
+
 def test_one_session_is_neither_the_first_nor_the_last() -> None:
     assert scope_of("What did I say in our first conversation?", outline=Outline((), "only", "only", None)) is None
 

@@ -197,6 +197,7 @@ class StoreImport:
         if self._options.dry_run:
             self.result.added += len(new)
             self.result.tiered += tiered
+            self.result.weakened += [_remark_cut(row.place, row.cut) for row in new if row.cut is not None]
             return
         items = list(_items_of(new))
         done = await ingest(
@@ -208,6 +209,7 @@ class StoreImport:
         for counts, more in ((self.result.classes, done.classes), (self.result.scrubbed, done.scrubbed)):
             for name, count in more.items():
                 counts[name] = counts.get(name, 0) + count
+        self.result.weakened += [_remark_cut(new[each.number].place, each.message) for each in done.cut]
         for problem in done.problems:
             row = new[problem.number]
             if row.event is not None and row.event.kind == ENTRY:
@@ -215,10 +217,18 @@ class StoreImport:
                 continue
             if row.in_sequence:
                 self._ended.add(row.place)
-            why = problem.message.removeprefix(f"session {problem.number}: ")
-            self.result.problems.append(Remark(row.place, why))
+            self.result.problems.append(Remark(row.place, _without_number(problem.message)))
         for kind, count in done.left_out.items():
             self.result.left_out.append(Remark(kind, "it names a trigger of the memory", count))
+
+
+def _remark_cut(place: str, message: str) -> Remark:
+    return Remark(place, f"too long for an event: {_without_number(message)}")
+
+
+def _without_number(message: str) -> str:
+    """The message about an item without the number of its session, because its place is known."""
+    return message.partition(": ")[2]
 
 
 def _items_of(rows: Sequence[StoreRow]) -> Iterator[Item]:
@@ -226,4 +236,11 @@ def _items_of(rows: Sequence[StoreRow]) -> Iterator[Item]:
     first: dict[str, int] = {}
     for index, row in enumerate(rows):
         number = first.setdefault(row.place, index) if row.in_sequence else index
-        yield Item(number, event=row.event, opens=row.opens, in_sequence=row.in_sequence, is_copied=row.is_copied)
+        yield Item(
+            number,
+            event=row.event,
+            cut=row.cut,
+            opens=row.opens,
+            in_sequence=row.in_sequence,
+            is_copied=row.is_copied,
+        )

@@ -81,6 +81,18 @@ def test_sessions_are_read_as_they_grow_and_answer_with_their_date(
     assert "I will use make ship." in call(capsys, "brief")[1]
 
 
+def test_a_note_that_is_too_long_is_left_out_and_the_others_are_read(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "long.txt").write_text("x" * 70_000)
+    (project / "quotes.txt").write_text('"' * 60_000)  # as JSON it is twice as long
+    with pytest.raises(SystemExit):
+        main(["load"])
+    shown = capsys.readouterr()
+    assert shown.out.startswith("2 notes changed")
+    assert [line.partition(":")[0] for line in shown.err.splitlines()] == ["left out long.txt", "left out quotes.txt"]
+
+
 def test_a_decision_is_found_until_another_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
     _, first = call(capsys, "decide", "Prices are floats.", "--because", "they are fast.")
     assert call(capsys, "why", "Why are prices floats?")[1].startswith(f"decision {first}, ")

@@ -261,7 +261,7 @@ SearchLimit = Annotated[
     Field(description=f"Number of previews, limited to 1 to {limits.SEARCH_HITS_MAX}."),
 ]
 IncludeExternal = Annotated[bool, Field(description="Also ask the external sources.")]
-ExternalNames = Annotated[Sequence[str], Field(description="Only these external sources; default: all.")]
+ExternalNames = Annotated[Sequence[str], Field(description="With `include_external`, only these; default: all.")]
 PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of events per page.")]
 EntriesBefore = Annotated[
     int,

@@ -232,6 +232,7 @@ class Remote:
 
     Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+    It is also raised for `beside_messages` without `session`: an agent may have several conversations at once.
     """
 
     explain = _Called(_Prompts.explain)

@@ -1,8 +1,9 @@
-"""Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), or misspelt ("Melany" for `Melanie`).
+"""Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), shortened ("Mel" for `Melanie`), or
+misspelt ("Melany").
 
 Names are split at punctuation and inside words such as `BobSmith`. Only the part of an address before the @ counts. A
-part names an agent if few agents have it. A misspelling must begin with a capital letter, since other words are seldom
-names.
+part names an agent if few agents have it. A shortened or misspelt part must begin with a capital letter, since other
+words are seldom names.
 """
 
 import re
@@ -11,6 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from recallog.retrieval import time_forms
 from recallog_projections.index import terms
 
 Span = tuple[int, int]
@@ -78,11 +80,14 @@ def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
     for number, word in enumerate(words):
         if number in used or not _may_be_part(word.text):
             continue
-        for part in [word.text] if word.text in names.by_part else _misspelt(word, number, names.by_part):
+        parts = [word.text] if word.text in names.by_part else _misspelt(word, number, names.by_part)
+        # "Mill" may be short for `miller`, or a word of the question.
+        longer = [] if parts else _find_longer(words, number, names.by_part)
+        for part in parts or longer:
             for agent in names.by_part[part]:
                 if agent not in whole:
                     spans = found.setdefault(agent, [])
-                    spans += [_span(question, words, range(number, number + 1))] if word.capital else []
+                    spans += [_span(question, words, range(number, number + 1))] if word.capital and parts else []
     return found
 
 
@@ -113,6 +118,15 @@ def _names_of(agents: tuple[str, ...]) -> _Names:
         for part in filter(_may_be_part, dict.fromkeys(parts)):
             by_part.setdefault(part, []).append(agent)
     return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= _SHARED_MAX})
+
+
+def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
+    """The part that begins with a word; empty if several do. "San" in "San Francisco" is not short for another name."""
+    word, around = words[number], words[max(1, number - 1) : number + 2]
+    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in time_forms.MONTHS:
+        return []
+    longer = [part for part in parts if word.capital and part.startswith(word.text)]
+    return longer if len(longer) == 1 else []
 
 
 def _misspelt(word: _Word, number: int, parts: Iterable[str]) -> list[str]:

@@ -17,6 +17,8 @@ Relation = Literal["within", "since", "before", "after", "until", "during"]
 
 _BEGINS, _ENDS = ("since", "after"), ("until", "before")
 
+_ARTICLE = r"(?:the|our|el|la|nuestr[oa]|le|notre|dem|der|den|am|unser\w*)"
+
 TIMES_MAX = 8
 """The most times of one question: each requires searches, and an event requires a separate recall."""
 EVENT_CHARS_MAX = 80
@@ -136,7 +138,7 @@ def _relation_of(
         is_after = _follows(folded[start])
         between = folded[expression.end : start] if is_after else folded[end : expression.start]
         near = expression.end <= start if is_after else start <= expression.start <= expression.end >= end
-        if near and re.fullmatch(r"\s*(?:(?:the|el|la|le|dem|der|den|am)\s+)?", between):
+        if near and re.fullmatch(rf"\s*(?:{_ARTICLE}\s+)?", between):
             return start, end, relation
     return None
 

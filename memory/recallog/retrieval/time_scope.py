@@ -134,7 +134,9 @@ def _between(one: RelatedTime, last: RelatedTime, today: date | None, events: Ma
 def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> TimeSpan:
     first, *others = one.expressions
     if first.conversation is not None:
-        sessions = {} if outline is None else _sessions(outline, first.conversation)
+        # "Since our first session" is nearly all of the time, as is "until our last session".
+        is_meant = one.relation not in (("since", "after") if first.conversation == "first" else ("until", "before"))
+        sessions = _sessions(outline, first.conversation) if outline is not None and is_meant else {}
         return TimeSpan(one.words, sessions=sessions)
     if others:
         days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]

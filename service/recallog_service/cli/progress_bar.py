@@ -20,7 +20,7 @@ class ProgressBar:
     so that it neither alters printed text nor moves it to another stream.
     """
 
-    def __init__(self, label: str, unit: str, total: int) -> None:
+    def __init__(self, label: str, unit: str) -> None:
         texts = (TextColumn("{task.description}", markup=False), TextColumn(unit))
         columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
         _streams.hold()
@@ -29,11 +29,12 @@ class ProgressBar:
         self._progress = Progress(
             *columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
-        self._task = self._progress.add_task(visible(one_line(label)), total=total)
+        self._task = self._progress.add_task(visible(one_line(label)), total=None)
         self._drawn_at = 0.0
 
     def update(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+        # None leaves the total as it is: unknown, or the former one.
+        self._progress.update(self._task, completed=done, total=total if done < total else None)
         now = time.monotonic()
         if now - self._drawn_at >= _REDRAWN_SECONDS or done >= total:
             self._drawn_at = now

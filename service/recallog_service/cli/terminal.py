@@ -218,7 +218,7 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
         if shown is None:
             from recallog_service.cli.progress_bar import ProgressBar
 
-            shown = ProgressBar(label, unit, total)
+            shown = ProgressBar(label, unit)
         shown.update(done, total)
 
     try:

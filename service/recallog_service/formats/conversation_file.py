@@ -32,7 +32,7 @@ from recallog.messages.mapping import Draft, MessageRefusal, Omission, drafts_of
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_schemas.kinds.trust import SourceClass
 from recallog_service.formats.conversations import FileConversation, Layout, alike, is_unique, layout_of
-from recallog_service.formats.cutting import cut_to_fit
+from recallog_service.formats.cutting import make_cut_item
 from recallog_service.formats.format import Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.item import Item, derived_id, make_item, refuse_item
@@ -206,11 +206,7 @@ def _item(number: int, location: str, fields: dict[str, object], arguments: str 
         if second.event is not None:
             return second
         item = second if isinstance(second.error, EventTooLarge) else item
-    if isinstance(item.error, EventTooLarge):
-        shorter, missing = cut_to_fit(fields)
-        item = make_item(number, location, shorter)
-        return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
-    return item
+    return make_cut_item(number, location, fields) if isinstance(item.error, EventTooLarge) else item
 
 
 def _drafts(conversation: FileConversation) -> list[Draft | MessageRefusal | Omission]:

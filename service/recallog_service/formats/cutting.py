@@ -2,13 +2,38 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from recallog_schemas import codec, limits
-from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_schemas import Event, codec, limits
+from recallog_schemas.errors import EventTooLarge
+from recallog_schemas.kinds.trust import CLASSES, TRUST
+from recallog_schemas.rules import with_newest_rule
+from recallog_service.formats.item import Item, make_item
+
+_CLASS = {TRUST: max(CLASSES, key=len)}
+"""Added before the size is checked: an event still fits when an ingest has stated its source class."""
 
 
-def cut_to_fit(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def make_cut_item(number: int, location: str, fields: Mapping[str, Any]) -> Item:
+    """The event with these fields, which is too large, cut to the size limit; an error if cutting does not help."""
+    shorter, missing = _cut_to_fit(fields)
+    item = make_item(number, location, shorter)
+    return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
+
+
+def fit_item(item: Item, event: Event, unit: str) -> Item:
+    """The item with `event`, whose texts are cut if what is stated in it, or scrubbing, makes it too large."""
+    published = with_newest_rule(event)
+    try:
+        codec.encode(published)
+    except EventTooLarge:
+        made = make_cut_item(item.number, f"{unit} {item.number}", published.model_dump())
+        return replace(item, event=made.event, error=made.error, cut=item.cut or made.cut)
+    return replace(item, event=event)
+
+
+def _cut_to_fit(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The `fields` of an event with the longest texts of its payload cut to the size limit, and what is missing.
 
     Texts are cut between characters, as late as the limit allows, and end with a note of how much is missing. A list or
@@ -17,11 +42,11 @@ def cut_to_fit(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     payload: Mapping[str, Any] = fields["payload"]
     texts = {name: text for name, value in payload.items() if (text := _as_text(value)) is not None}
     fits, too_long = 0, limits.EVENT_BYTES_MAX
-    if not _encodable(fields, _cut(payload, texts, fits)):
+    if not _fits(fields, _cut(payload, texts, fits)):
         return dict(fields), ""
     while fits + 1 < too_long:
         middle = (fits + too_long) // 2
-        if _encodable(fields, _cut(payload, texts, middle)):
+        if _fits(fields, _cut(payload, texts, middle)):
             fits = middle
         else:
             too_long = middle
@@ -46,11 +71,6 @@ def _cut(payload: Mapping[str, Any], texts: Mapping[str, str], chars: int) -> di
     return {**payload, **long}
 
 
-def _encodable(fields: Mapping[str, Any], payload: dict[str, Any]) -> bool:
-    try:
-        codec.make({**fields, "payload": payload})
-    except EventTooLarge:
-        return False
-    except InvalidEvent:
-        return True  # another fault, which shorter texts do not mend
-    return True
+def _fits(fields: Mapping[str, Any], payload: dict[str, Any]) -> bool:
+    """Whether the event is not too large. It may have another fault, which shorter texts do not mend."""
+    return not isinstance(make_item(0, "", {**fields, "payload": {**_CLASS, **payload}}).error, EventTooLarge)

@@ -30,7 +30,7 @@ class Options:
         """Raises `InvalidArgument` for a space or an agent that is not a name."""
         for field in ("space", "agent"):
             if (name := getattr(self, field)) is not None:
-                object.__setattr__(self, field, codec.checked_name(name))
+                object.__setattr__(self, field, codec.checked_name(name, field))
 
 
 class Reading(Protocol):

@@ -2,6 +2,8 @@
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +67,13 @@ def _document(row: Fields, into: Destination) -> dict[str, Any]:
 def _read(path: Path, into: Destination) -> Iterator[StoreRow]:
     whole = path.resolve()  # the folder of a file names its session, also if the path does not
     files = sorted(whole.rglob(_FILE)) if path.is_dir() else [whole] * (path.name == _FILE)
-    stores = [each for each in databases.databases_in(path) if databases.tables_of(each) & _TABLES.keys()]
+    found, unreadable = databases.databases_in(path)
+    stores = [each for each, names in found.items() if names & _TABLES.keys()]
     documents = _documents(path)
     if not stores and not files and not documents:
         expected = f"a folder with workspace/{_MARKS[0]}, sessions.sqlite or messages.json"
         raise InvalidArgument(f"{path} is not a store of AgenticX: expected {expected}", path="PATH")
+    yield from unreadable
     for file in files:
         yield from _messages(file, into)
     done = {file.parent.name for file in files}
@@ -96,11 +100,15 @@ def _database(connection: sqlite3.Connection, done: set[str], into: Destination)
     yield from databases.left_out_tables(connection, {*_TABLES, _MESSAGES}, _LEFT_OUT)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [_MESSAGES]).fetchone():
         return
-    for (session,) in connection.execute(f"SELECT DISTINCT session_id FROM {_MESSAGES}").fetchall():
+    yield from databases.until_damage(_MESSAGES, _messages_of_table(connection, done, into))
+
+
+def _messages_of_table(connection: sqlite3.Connection, done: set[str], into: Destination) -> Iterator[StoreRow]:
+    rows = connection.execute(f"SELECT session_id, role, content, timestamp FROM {_MESSAGES} ORDER BY session_id, id")
+    for session, messages in groupby(rows, itemgetter("session_id")):
         if session not in done:
-            wanted = f"SELECT role, content, timestamp FROM {_MESSAGES} WHERE session_id = ? ORDER BY id"
-            rows = connection.execute(wanted, [session])
-            yield from conversation_rows(session, [dict(row) for row in rows], into)
+            fields = ("role", "content", "timestamp")
+            yield from conversation_rows(session, [{name: row[name] for name in fields} for row in messages], into)
 
 
 STORE = StoreFormat(

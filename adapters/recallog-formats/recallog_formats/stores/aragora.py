@@ -114,5 +114,7 @@ STORE = StoreFormat(
             "reflection_schedule": "reflections are due by the events of the agent",
             "verified_proofs": "proofs have no counterpart",
         },
+        {"surprise_score", "consolidation_score", "update_count", "success_count", "failure_count", "semantic_centroid"}
+        | {"updated_at", "last_promotion_at", "topic_hash"},
     ),
 )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from recallog import InvalidEvent
+from recallog import InvalidArgument, InvalidEvent
 from recallog_formats.stores.store import Destination, StoreRow
 from recallog_service.formats import Options, Source, chat
 
@@ -25,6 +25,7 @@ def conversation_rows(
                 opens=item.opens,
                 in_sequence=item.in_sequence,
                 is_copied=item.is_copied,
+                cut=item.cut,
             )
-    except InvalidEvent as error:
-        yield StoreRow(place, error=error)
+    except (InvalidEvent, InvalidArgument) as error:  # the latter for the name of an agent
+        yield StoreRow(place, error=InvalidEvent(str(error), path=error.path, rule=error.rule))

@@ -5,10 +5,11 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import quote
 
-from recallog import InvalidArgument
-from recallog_formats.stores.store import Destination, EventOfRow, Fields, StoreRow, map_row
+from recallog import InvalidArgument, InvalidEvent
+from recallog_formats.stores.store import Destination, EventOfRow, StoreRow, map_row
 
 _MAGIC = b"SQLite format 3\0"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
@@ -19,34 +20,45 @@ Tables = Mapping[str, EventOfRow]
 Reader = Callable[[Path, Destination], Iterator[StoreRow]]
 
 
-def reader(system: str, tables: Tables, left_out: Mapping[str, str]) -> Reader:
-    """The reader of the databases of a system. `left_out` says of tables why they are not taken over."""
+def reader(system: str, tables: Tables, left_out: Mapping[str, str], unused: Container[str] = ()) -> Reader:
+    """The reader of the databases of a system. `left_out` says of tables why they are not taken over; columns that are
+    `unused` are not named in reports."""
 
     def read(path: Path, into: Destination) -> Iterator[StoreRow]:
-        databases = databases_in(path)
-        present = {each: names for each in databases if (names := tables_of(each)) & tables.keys()}
+        databases, unreadable = databases_in(path)
+        present = [each for each, names in databases.items() if names & tables.keys()]
         if not present:
-            found = ", ".join(sorted({name for each in databases for name in tables_of(each)})) or "no table"
+            found = ", ".join(sorted({name for names in databases.values() for name in names})) or "no table"
             message = f"{path} is not a store of {system}: expected a SQLite database with {' or '.join(tables)}"
-            raise InvalidArgument(f"{message}; found {found}", path="PATH")
+            others = "".join(f"; {each.error}" for each in unreadable)
+            raise InvalidArgument(f"{message}; found {found}{others}", path="PATH")
+        yield from unreadable
         for database in present:
-            yield from _rows(database, tables, left_out, into)
+            with snapshot_of(database) as connection:
+                yield from table_rows(connection, tables, into, unused)
+                yield from left_out_tables(connection, tables, left_out)
 
     return read
 
 
-def databases_in(path: Path) -> list[Path]:
-    """The file, or the databases in a folder and its subfolders. Raises `InvalidArgument` if it cannot be read."""
-    try:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        return [each for each in files if each.is_file() and _is_database(each)]
-    except OSError as error:
-        raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="PATH") from None
+def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
+    """The tables of the file, or of the databases in a folder and its subfolders, and an error for each other database.
 
-
-def tables_of(database: Path) -> set[str]:
-    with snapshot_of(database) as connection:
-        return {name for (name,) in connection.execute(_TABLES)}
+    Raises `InvalidArgument` if `path`, or the only file, cannot be read.
+    """
+    found: dict[Path, set[str]] = {}
+    unreadable: list[StoreRow] = []
+    for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        try:
+            if each.is_file() and _is_database(each):
+                with snapshot_of(each) as connection:
+                    found[each] = {name for (name,) in connection.execute(_TABLES)}
+        except InvalidArgument as error:
+            if each == path:
+                raise
+            place = f"database {each.relative_to(path)}"
+            unreadable.append(StoreRow(place, error=InvalidEvent(str(error), rule="unreadable")))
+    return found, unreadable
 
 
 @contextmanager
@@ -65,18 +77,20 @@ def snapshot_of(database: Path) -> Iterator[sqlite3.Connection]:
             copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             yield copy
     except sqlite3.Error as error:
-        is_in_use = isinstance(error, sqlite3.OperationalError)
-        advice = (
-            "close the program that uses it, or copy the file"
-            if is_in_use
-            else "it is damaged: repair it, or remove it"
-        )
-        raise InvalidArgument(f"cannot read {database}: {error}; {advice}", path="PATH") from None
+        raise InvalidArgument(f"cannot read {database}: {error}; {_advise(error)}", path="PATH") from None
+
+
+def _advise(error: sqlite3.Error) -> str:
+    is_in_use = isinstance(error, sqlite3.OperationalError)
+    return "close the program that uses it, or copy the file" if is_in_use else "it is damaged: repair it, or remove it"
 
 
 def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="PATH") from None
 
 
 def _is_at_rest(database: Path) -> bool:
@@ -86,36 +100,81 @@ def _is_at_rest(database: Path) -> bool:
     return header[18:20] == b"\2\2" and not Path(f"{database}-wal").exists()
 
 
-def _rows(database: Path, tables: Tables, left_out: Mapping[str, str], into: Destination) -> Iterator[StoreRow]:
-    with snapshot_of(database) as connection:
-        yield from table_rows(connection, tables, into)
-        yield from left_out_tables(connection, tables, left_out)
-
-
 def left_out_tables(
     connection: sqlite3.Connection, known: Container[str], left_out: Mapping[str, str]
 ) -> Iterator[StoreRow]:
     """The tables that are not `known` and have rows, with the reason. Tables of search indexes are not named."""
     for (name,) in connection.execute(_TABLES).fetchall():
-        if name in known or "_fts" in name or name.startswith("_"):
-            continue
-        (count,) = connection.execute(f"SELECT count(*) FROM {_quote(name)}").fetchone()
-        if count:
+        if name not in known and "_fts" not in name and not name.startswith("_"):
             why = left_out.get(name, "a table that is not in the published schema")
-            yield StoreRow(name, left_out=why, count=count)
+            yield from until_damage(name, _count(connection, name, why))
 
 
-def table_rows(connection: sqlite3.Connection, tables: Tables, into: Destination) -> Iterator[StoreRow]:
-    """The rows of the tables that are there."""
+def table_rows(
+    connection: sqlite3.Connection, tables: Tables, into: Destination, unused: Container[str] = ()
+) -> Iterator[StoreRow]:
+    """The rows of the tables that are there, and their columns that are neither read nor `unused`."""
     present = {name for (name,) in connection.execute(_TABLES)}
-    for name in tables:
-        if name not in present:
-            continue
-        keys = [each["name"] for each in connection.execute(f'PRAGMA table_info("{name}")') if each["pk"]]
-        for number, row in enumerate(_rows_in_order(connection, name), 1):
-            fields: Fields = dict(row)
-            place = fields.get("id") or " ".join(str(fields[key]) for key in keys) or number
-            yield map_row(f"{name} {place}", fields, tables[name], into)
+    for name, event_of in tables.items():
+        if name in present:
+            yield from until_damage(name, _map_rows(connection, name, event_of, into, unused))
+
+
+def until_damage(name: str, rows: Iterator[StoreRow]) -> Iterator[StoreRow]:
+    """The rows of a table, and an error if the rest of them cannot be read."""
+    done = 0
+    try:
+        for row in rows:
+            done += 1
+            yield row
+    except sqlite3.DatabaseError as error:
+        why = f"what comes after {done:,} rows cannot be read: {error}; {_advise(error)}"
+        yield StoreRow(name, error=InvalidEvent(why, rule="unreadable"))
+
+
+def _count(connection: sqlite3.Connection, name: str, why: str) -> Iterator[StoreRow]:
+    (count,) = connection.execute(f"SELECT count(*) FROM {_quote(name)}").fetchone()
+    if count:
+        yield StoreRow(name, left_out=why, count=count)
+
+
+class _ReadFields(dict[str, Any]):
+    """A row that notes which of its columns are read."""
+
+    def __init__(self, row: sqlite3.Row, read: set[str]) -> None:
+        super().__init__(row)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._read.add(name)
+        return super().get(name, default)
+
+
+def _map_rows(
+    connection: sqlite3.Connection, name: str, event_of: EventOfRow, into: Destination, unused: Container[str]
+) -> Iterator[StoreRow]:
+    columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
+    keys = [each["name"] for each in columns if each["pk"]]
+    read: set[str] = set()
+    has_events = False
+    for number, row in enumerate(_rows_in_order(connection, name), 1):
+        fields = _ReadFields(row, read)
+        place = fields.get("id") or " ".join(str(fields[key]) for key in keys) or number
+        made = map_row(f"{name} {place}", fields, event_of, into)
+        has_events = has_events or made.event is not None
+        yield made
+    if not has_events:  # a row that is refused may not have been read to its end
+        return
+    for column in (each["name"] for each in columns):
+        if column not in read and column not in unused:
+            counted = f"SELECT count({_quote(column)}) FROM {_quote(name)}"
+            (count,) = connection.execute(counted).fetchone()
+            if count:
+                yield StoreRow(f"{name} column {column}", left_out="a column that is not taken over", count=count)
 
 
 def _rows_in_order(connection: sqlite3.Connection, name: str) -> sqlite3.Cursor:

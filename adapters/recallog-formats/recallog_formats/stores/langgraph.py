@@ -33,5 +33,6 @@ STORE = StoreFormat(
             "checkpoints": "write the states as JSON, and read them with recallog ingest",
             "writes": "parts of checkpoints",
         },
+        {"created_at", "ttl_minutes"},
     ),
 )

@@ -35,6 +35,6 @@ STORE = StoreFormat(
     "the SQLite ledger of a run (DB_PATH), with a table events",
     "every event; without --space each run is a space, else each run is a session",
     "with --trust import reflections, which direct an agent",
-    databases.reader("ledger-view memory", {"events": _event}, {}),
+    databases.reader("ledger-view memory", {"events": _event}, {}, {"offset", "schema_version"}),
     names_spaces=True,
 )

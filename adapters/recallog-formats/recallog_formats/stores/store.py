@@ -44,6 +44,12 @@ class StoreRow:
     in_sequence: bool = False
     is_copied: bool = False
     """As in `Item`. The rows of a sequence have the same place."""
+    cut: str | None = None
+    """As in `Item`."""
+
+    def __post_init__(self) -> None:
+        """A key may have bytes that are not UTF-8; the metadata of an entry contains its place."""
+        object.__setattr__(self, "place", self.place.encode(errors="backslashreplace").decode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,5 +63,6 @@ STORE = StoreFormat(
             "memory_erasure_log": "what was erased there was never here",
             "memory_audit": "the audit begins with the import",
         },
+        {"embedding", "access_count", "updated_at", "max_tokens"},
     ),
 )

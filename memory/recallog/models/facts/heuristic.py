@@ -17,7 +17,7 @@ from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtract
 from recallog.models.facts.relative_times import write_dates
 from recallog_schemas import kinds
 
-VERSION = 2
+VERSION = 3
 """Raised with every change of the rules or of the tables of cues."""
 
 _OF_SPEAKER = 0.9
@@ -36,6 +36,9 @@ _FACTS_OF_A_TEXT = 8
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ACTIONS = re.compile(r"（[^（）]*）|\([^()]*\)|\*[^*\n]*\*|\[[^\[\]\n]*\]")
 """Texts in brackets: stage directions and captions."""
+_SPEECH = re.compile(r'(?:(?<=\w[:,] )|(?<=\w ))["“](?=[^"“”\n]*["”])[^"“”\n]*\b(?:I|my)\b[^"“”\n]*["”]')
+"""What somebody else said, as in `You told me: "I live in Oslo."`: its first person is not the speaker. The lookahead
+bounds the time for a text without a closing quote."""
 _LISTED = re.compile(r"\s*(?:[-*•#>|]|\d+[.)]\s)")
 _SENTENCE = re.compile("[^.!?。！？\uff1b;\\n]+(?:\\.(?=\\S)[^.!?。！？\uff1b;\\n]*)*[.!?。！？\uff1b;]*")
 _HAN = re.compile("[\u4e00-\u9fff]")
@@ -116,8 +119,8 @@ def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
-    for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
+    """The sentences of a text that are neither questions nor items of lists, without code, brackets and speech."""
+    for line in _SPEECH.sub(" ", _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'")).splitlines():
         if not _LISTED.match(line):
             # The patterns are slow on long white space.
             for sentence in _SENTENCE.findall(" ".join(line.split())):

@@ -9,6 +9,7 @@ from recallog.operations import parameters
 from recallog.operations.facade import operation
 from recallog.operations.operation import RELEVANCE, TOKENS, GenAi
 from recallog.operations.parameters import SalienceOptions
+from recallog_schemas.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from recallog_schemas.models.prompt.views import ContextView, Explanation
@@ -54,7 +55,10 @@ class Prompts(FacadePart):
 
         Raises `InvalidArgument`, which names the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+        It is also raised for `beside_messages` without `session`: an agent may have several conversations at once.
         """
+        if beside_messages and session is None:
+            raise InvalidArgument("session: name one, for beside_messages", path="session", rule="missing")
         access, as_of = self._access, parameters.past_moment(options.get("as_of"))
         at = parameters.state(options)
         sections = [await section(access, space, agent, at) for section in access.sections]
@@ -69,7 +73,7 @@ class Prompts(FacadePart):
             step=step,
             components=prompt_parameters.add_headings(components),
             session=session,
-            beside_messages=beside_messages and session is not None,
+            beside_messages=beside_messages,
             sections=[each for each in sections if each is not None],
         )
         return await access.of_agent(space, agent, options, prompt.queries.context, request, access.count_tokens)

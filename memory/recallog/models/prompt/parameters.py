@@ -50,7 +50,7 @@ RecallSession = Annotated[
 ]
 BesideMessages = Annotated[
     bool,
-    Field(description="Leave out the messages of `session`: the model gets the conversation beside the prompt."),
+    Field(description="Leave out the messages of `session`, which is needed: the model gets them beside the prompt."),
 ]
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
 MemoryQuery = Annotated[str | None, Field(description="Text to select memories by; default: the scene.")]
