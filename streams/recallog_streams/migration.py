@@ -4,8 +4,7 @@ The views are not copied. They are computed from the copy.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from recallog_schemas import Event, Position, codec, limits, sealing
@@ -21,15 +20,6 @@ _EVENTS_PER_CALL = 1_000
 _FEW_RECORDS = 10_000
 """A copy has caught up when so many records, which take about a second, have arrived while it copied the last ones."""
 _POLL_SECONDS = 0.2
-
-
-@dataclass(slots=True)
-class _Present:
-    """The events of one space that the target has."""
-
-    events: int = 0
-    last: str = ""
-    """The id of the last one."""
 
 
 class _Found(NamedTuple):
@@ -48,12 +38,17 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
 
     A record that is not a valid event is left out. So is a record in the wrong partition or under the wrong key, which
     would become valid in its right place, and, in a target with unique ids, a record whose id belongs to another event.
-    In the views of the source such records are dead letters. A repeated run writes the same events again to a target
-    without unique ids (Kafka), where the views count each once.
+    In the views of the source such records are dead letters.
+
+    It continues an earlier run, also one that was killed: it reads what the target has, which may be other events too,
+    and appends the events that are missing. What a killed process had sent can be written while the next one runs, and
+    is then in a target without unique ids (Kafka) twice, where the views count each event once.
     """
     await source.open()  # `partition_of` needs it
     copier = _Copier(source, target, progress)
+    await copier.skip_present()
     await copier.copy_until(await source.ends())
+    await copier.append_missing()
     return copier.report()
 
 
@@ -62,9 +57,8 @@ async def follow(
 ) -> AsyncGenerator[CopyReport]:
     """As `copy`, while producers append to `source`. Yields a report when the target has caught up, and continues.
 
-    It continues an earlier run: it reads what the target has, and appends the events that are missing. With `switch`,
-    once the target has caught up, the source is retired, its last events are copied, and it names the target to its
-    producers. The last report then says so.
+    It continues an earlier run as `copy` does. With `switch`, once the target has caught up, the source is retired, its
+    last events are copied, and it names the target to its producers. The last report then says so.
 
     Raises `LedgerMismatch` if `target` has events that the source does not have, or if another program writes to it,
     `InvalidArgument` if the source cannot be retired, and `LedgerMoved` if it was in favour of another ledger.
@@ -78,13 +72,15 @@ async def follow(
     await copier.skip_present()
     while await copier.copy_until(await source.ends()) > _FEW_RECORDS:
         pass
-    await copier.check_target()
+    await copier.append_missing(only_copies=True)
+    await copier.check_alone()
     yield copier.report()
     while not switch:
         await asyncio.sleep(_POLL_SECONDS)
         await copier.copy_until(await source.ends())
-    await copier.copy_until(await source.retire())
-    await copier.check_target()
+    while await copier.copy_until(await source.retire()):
+        pass  # until a source that has just refused an event has no more of them
+    await copier.check_alone()
     await source.name_successor(target)
     yield copier.report(switched=True)
 
@@ -100,8 +96,10 @@ class _Copier:
         """By id of the source's keys."""
         self._records = self._copied = self._refused = 0
         self._problems: list[LeftOut] = []
-        self._present: dict[str, _Present] = {}
-        """By space: the events of the target that the source has not shown yet."""
+        self._present: dict[str, int] = {}
+        """By space: a hash of the ids of its events in the target, in their order, until the source has shown these."""
+        self._shown: dict[str, int] = {}
+        """The same of the events that the source has shown of the spaces in `_present`."""
         self._written: int | None = None
         """Records in the target, if only this process writes to it; None for a target with unique ids."""
 
@@ -111,7 +109,7 @@ class _Copier:
         return CopyReport(records=self._records, copied=copied, left_out=left_out, problems=problems, switched=switched)
 
     async def skip_present(self) -> None:
-        """Skip the events that the target has: the first ones of each space, since a copy keeps their order.
+        """Skip the events that the target has: usually the first ones of each space, since a copy keeps their order.
 
         A target with unique ids skips them itself.
         """
@@ -119,50 +117,60 @@ class _Copier:
             return
         ends = await self._target.ends()
         self._written = sum(ends)
-        for partition, end in enumerate(ends):
-            async for batch in self._target.read(partition, 0, end):
-                for each in _events_of(self._target, batch, {}, lambda *_: None):
-                    present = self._present.setdefault(each.event.space, _Present())
-                    present.events, present.last = present.events + 1, each.event.id
+        async for space, id_ in _read_ids(self._target, ends):
+            self._present[space] = hash((self._present.get(space, 0), id_))
 
-    async def check_target(self) -> None:
-        """Raise `LedgerMismatch` if the target has events that the source does not have."""
-        for space, present in self._present.items():
-            raise self._make_mismatch(f"it has {present.events:,} events of space {space!r} that the source lacks")
+    async def append_missing(self, *, only_copies: bool = False) -> None:
+        """Append the events that `copy_until` has skipped and the target lacks: in spaces of which it has events twice,
+        or others.
+
+        With `only_copies`, raise `LedgerMismatch` if it has others, or those of the source in another order.
+        """
+        for space in self._present.keys() - self._shown.keys() if only_copies else ():
+            raise self._make_mismatch(f"it has events of space {space!r}, and the source has none")
+        had, wanted = ({space: dict[str, None]() for space in self._shown} for _ in range(2))
+        self._present, self._shown = {}, {}
+        async for space, id_ in _read_ids(self._target, await self._target.ends() if had else ()):
+            if space in had:
+                had[space][id_] = None
+        for partition, end in enumerate(self._next if had else ()):
+            async for batch in self._source.read(partition, 0, end):
+                events = _events_of(self._source, batch, self._units, lambda *_: None)
+                skipped = [each for each in events if each.event.space in had]
+                await self._append([each for each in skipped if each.event.id not in had[each.event.space]])
+                for each in skipped:
+                    wanted[each.event.space][each.event.id] = None
+        for space, ids in had.items():
+            if only_copies and [*ids] != [*wanted[space]][: len(ids)]:
+                raise self._make_mismatch(f"its events of space {space!r} are not the first ones of the source")
+
+    async def check_alone(self) -> None:
+        """Raise `LedgerMismatch` if another process has written to a target without unique ids meanwhile."""
         if self._written not in (None, sum(await self._target.ends())):
-            raise self._make_mismatch("another program has written to it meanwhile")
+            raise self._make_mismatch("another program has written to it, or what a killed copy had sent has arrived")
 
     async def copy_until(self, ends: Sequence[int]) -> int:
-        """Copy the records below `ends`, and return how many offsets they are."""
+        """Copy the records below `ends`, and return how many they are."""
         self._next = self._next or [0] * len(ends)
-        passed = sum(ends) - sum(self._next)
+        before = self._records
         for partition, end in enumerate(ends):
             async for batch in self._source.read(partition, self._next[partition], end):
                 self._records += len(batch.records)
-                events = self._without_present(_events_of(self._source, batch, self._units, self._refuse))
-                for first in range(0, len(events), _EVENTS_PER_CALL):
-                    self._copied += await self._append(events[first : first + _EVENTS_PER_CALL])
+                events = _events_of(self._source, batch, self._units, self._refuse)
+                missing = [each for each in events if not self._is_present(each.event)]
+                self._copied += len(events) - len(missing) + await self._append(missing)
                 self._next[partition] = batch.next
                 if self._progress is not None:
                     self._progress(sum(self._next), sum(ends))
-        return passed
+        return self._records - before
 
-    def _without_present(self, events: list[_Found]) -> list[_Found]:
-        if not self._present:
-            return events
-        missing = []
-        for each in events:
-            present = self._present.get(each.event.space)
-            if present is None:
-                missing.append(each)
-                continue
-            self._copied += 1
-            present.events -= 1
-            if not present.events:
-                if present.last != each.event.id:
-                    raise self._make_mismatch(f"its events of space {each.event.space!r} are not the first ones")
-                del self._present[each.event.space]
-        return missing
+    def _is_present(self, event: Event) -> bool:
+        if event.space not in self._present:
+            return False
+        self._shown[event.space] = hash((self._shown.get(event.space, 0), event.id))
+        if self._shown[event.space] == self._present[event.space]:
+            del self._shown[event.space], self._present[event.space]
+        return True
 
     def _refuse(self, position: Position, why: str) -> None:
         self._refused += 1
@@ -171,6 +179,8 @@ class _Copier:
 
     async def _append(self, events: Sequence[_Found]) -> int:
         """Append the events. Returns how many of them are in the target now."""
+        if len(events) > _EVENTS_PER_CALL:
+            return await self._append(events[:_EVENTS_PER_CALL]) + await self._append(events[_EVENTS_PER_CALL:])
         target = self._target
         derived = [each for each in events if each.sources and target.sealing.seals]
         units = [*{unit for each in derived for unit in each.sources}]
@@ -191,9 +201,17 @@ class _Copier:
 
     def _make_mismatch(self, why: str) -> LedgerMismatch:
         return LedgerMismatch(
-            f"{self._target.location} is not a copy of {self._source.location}, or is no longer only that: {why}. Copy "
-            "to a new topic, and let nothing else write to it before the switch"
+            f"{self._target.location} is not just a copy of {self._source.location}: {why}. Run the command again: it "
+            "compares all events. If this error remains, copy to a new topic, and let nothing else write to it"
         )
+
+
+async def _read_ids(ledger: Ledger, ends: Sequence[int]) -> AsyncIterator[tuple[str, str]]:
+    """The spaces and ids of the events below `ends`."""
+    for partition, end in enumerate(ends):
+        async for batch in ledger.read(partition, 0, end):
+            for each in _events_of(ledger, batch, {}, lambda *_: None):
+                yield each.event.space, each.event.id
 
 
 def _events_of(
@@ -208,10 +226,8 @@ def _events_of(
         except InvalidEvent as error:
             refuse(position, str(error))
             continue
-        wrong = None
-        if batch.keys is not None:
-            expected = ledger.partition_of(event.space)
-            wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
+        place = ledger.partition_of(event.space)
+        wrong = None if batch.keys is None else misplacement(batch.partition, batch.keys[number], event.space, place)
         if wrong is None:
             sources = _sources(event, batch.stored[number][1], units)
             events.append(_Found(position, event, batch.time_of(number), sources))

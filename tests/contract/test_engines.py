@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 from uuid import UUID, uuid4
@@ -174,6 +175,27 @@ def test_the_log_stays_bounded_while_many_points_are_written(engine: EdgeEngine,
         run(engine.upsert("memories", [point("village", n + i, text="x" * 50_000) for i in range(100)]))
     log = sum(path.stat().st_blocks * 512 for path in (folder / "memories" / "wal").iterdir())
     assert log < 4 * edge.FLUSH_BYTES
+
+
+def test_filters_find_the_fields_of_more_points_than_the_first_files_can_hold(engine: EdgeEngine, folder: Path) -> None:
+    """The library enlarges the files that were created smaller than it would have."""
+    many = 2 * edge.FIELD_TRACKER_BYTES // 16 + 50
+    run(engine.create("memories", DIMENSION))
+    run(engine.upsert("memories", [point("village", n, session=f"day {n}" * 20) for n in range(many)]))
+    trackers = {path.stat().st_size for path in folder.glob("memories/segments/*/payload_index/*/tracker.dat")}
+    assert min(trackers) == edge.FIELD_TRACKER_BYTES  # of the fields that no point has
+    assert edge.FIELD_TRACKER_BYTES < max(trackers) < 16 * edge.FIELD_TRACKER_BYTES
+
+    def found(engine: EdgeEngine) -> list[int]:
+        filters = [replace(everything("village"), session=f"day {n}" * 20) for n in range(0, many, 50)]
+        return [run(engine.count("memories", each)) for each in (everything("village"), *filters)]
+
+    before = found(engine)
+    assert before == [many, *[1] * len(range(0, many, 50))]
+    run(engine.close())
+    again = EdgeEngine(folder)
+    assert found(again) == before
+    run(again.close())
 
 
 def test_a_closed_engine_raises_an_error(folder: Path) -> None:

@@ -4,6 +4,7 @@ The server is a stand-in. The contract of engines is in `test_engines.py`, on a 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,12 +19,13 @@ from qdrant_client import AsyncQdrantClient, models
 from recallog_projections.index.engines.engine import Filter, Search, Sparse
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.index.engines.server_collections import CollectionForm, Tenancy, id_after
+from recallog_projections.index.engines.server_requests import split_upserts
 from recallog_projections.plugins import AdapterSettings, EngineSettings
 from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 from recallog_testing.contracts.engine import DIMENSION, everything, ids, pages, point, unit
 from support import qdrant_stand_in
 from support.events import one_loop, run
-from support.qdrant_stand_in import Refused, StandIn
+from support.qdrant_stand_in import Refused, Request, StandIn
 
 STRICT = models.StrictModeConfig(
     enabled=True,
@@ -109,6 +111,7 @@ def test_no_request_about_points_can_read_those_of_another_generation(engine: Se
         Search(replace(wanted, ids=other), 9),
         Search(wanted, 9),
     ]
+    server.requests.clear()
     found = [sorted(ids(hits)) for hits in run(engine.search("0-a", searches))]
     assert found == [mine, [], [], mine, [], mine]
     assert run(engine.retrieve("0-a", other)) == {}
@@ -262,6 +265,62 @@ def test_collections_of_other_prefixes_are_not_listed(server: StandIn, engine: S
     assert run(engine.collections()) == {"mine"}
     assert answer_from(server.url, lambda other: other.collections(), prefix="recallog-2") == {"theirs"}
     assert answer_from(f"{server.url}?prefix=recallog-2", lambda other: other.collections()) == {"theirs"}
+
+
+def write_late(server: StandIn, generation: str, *numbers: int) -> None:
+    """What the server does with an upsert for which it had found the alias before the generation was dropped."""
+    name = "recallog.points.32.turbo8"
+    late = [point("village", n, id=str(UUID(int=n))) for n in numbers]
+    for part in split_upserts(late, Tenancy("", name, generation)):
+        server.write(name, part)
+
+
+def count_by_generation(server: StandIn) -> Counter[str]:
+    """How many points each generation has on the server, also without an alias."""
+    points, _ = server.local.scroll("recallog.points.32.turbo8", limit=10_000)
+    return Counter(str(each.payload and each.payload["generation"]) for each in points)
+
+
+@pytest.mark.parametrize("then", ["another process writes", "another generation is created"])
+def test_points_that_are_written_after_their_generation_was_dropped_do_not_stay(
+    strict: StandIn, engine: ServerEngine, then: str
+) -> None:
+    for name in ("0-a", "0-b", "0-c"):
+        write(engine, name, 1, 2)
+    run(engine.drop("0-a"))
+    run(engine.drop("0-b"))
+    write_late(strict, "0-a", *range(150))
+    write_late(strict, "0-b", 1)
+    kept = ids(pages(engine, "0-c", 10))
+    if then == "another process writes":
+        answer_from(strict.url, lambda other: other.upsert("0-c", [point("village", 2, id=kept[1])]))
+        assert count_by_generation(strict) == {"0-c": 2}
+    else:
+        write(engine, "0-d", 1, 2, 3)
+        assert count_by_generation(strict) == {"0-c": 2, "0-d": 3}
+    assert ids(pages(engine, "0-c", 10)) == kept
+
+
+def test_a_generation_that_is_created_while_such_points_are_searched_keeps_its_points(
+    engine: ServerEngine, server: StandIn
+) -> None:
+    write(engine, "0-a", 1, 2)
+    scroll = next(route for (_, path), route in server.routes.items() if path.endswith("/points/scroll"))
+    created = []
+
+    def create_before(request: Request, name: str) -> Any:
+        """Another process has created a generation since the aliases were read, and written to it."""
+        if not created:
+            created.append("0-b")
+            server.local.aliases["recallog.generation.0-b"] = "recallog.points.32.turbo8"
+            write_late(server, "0-b", 1, 2, 3)
+            write_late(server, "0-gone", 4)
+        return scroll(request, name)
+
+    server.routes = {key: create_before if route == scroll else route for key, route in server.routes.items()}
+    write(engine, "0-c", 1)
+    assert created
+    assert count_by_generation(server) == {"0-a": 2, "0-b": 3, "0-c": 1}
 
 
 # A collection for each generation, as earlier versions had them.

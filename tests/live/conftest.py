@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
 import pytest
@@ -20,6 +21,7 @@ from deploy.local.kafka.jars import kafka_version
 from deploy.local.ports import free_port
 from deploy.local.redis import Fsync
 
+from live.brokers import Brokers
 from live.support import Cluster
 from support import notices
 
@@ -117,6 +119,18 @@ def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFa
 
 
 _numbers = count(1)
+
+
+@pytest.fixture
+def brokers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Brokers]:
+    """Three brokers of their own."""
+    brokers = Brokers(tmp_path)
+    try:
+        started_server(brokers.first, request.config)
+        brokers.start()
+        yield brokers
+    finally:
+        brokers.kill()
 
 
 @pytest.fixture

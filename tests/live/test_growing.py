@@ -1,9 +1,11 @@
 """A ledger is copied to a topic with more partitions while producers publish, and the producers are sent there."""
 
 import asyncio
+import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,13 +39,13 @@ class Move:
 
     def copier(self, *options: str) -> Worker:
         """`recallog copy` as a process."""
-        return self.source.worker(["-m", "recallog_service", *self._command, *options])
+        return self.source.worker(["-m", "recallog_service", *self.command, *options])
 
     def switch(self) -> Result:
-        return recallog(self.source, *self._command, "--switch")
+        return recallog(self.source, *self.command, "--switch")
 
     @property
-    def _command(self) -> tuple[str, ...]:
+    def command(self) -> tuple[str, ...]:
         return ("copy", str(self.source.settings.ledger), str(self.target.settings.ledger))
 
 
@@ -156,6 +158,31 @@ def test_a_ledger_moves_to_more_partitions_while_producers_publish(move: Move) -
     target.assert_views_are_the_fold(sum(map(len, copied.values())))
 
 
+def test_a_copy_that_is_killed_continues_in_the_same_target(move: Move, tmp_path: Path) -> None:
+    """Without --follow, to a topic and to a folder."""
+    source, folder = move.source, tmp_path / "backup"
+    source.publish_only([event(space=space, turn=turn) for turn in range(400) for space in SPACES])
+    killed = move.copier()
+    wait_until(lambda: records_of(move.target) > 100, "the copy is in progress")
+    killed.kill()
+    copied = recallog(source, *move.command)
+    assert copied.code == 0, copied.err
+    assert f"copied {400 * len(SPACES):,} of {400 * len(SPACES):,} records" in copied.out
+    expected = ids_in(source)
+    assert {space: [*dict.fromkeys(ids)] for space, ids in ids_in(move.target).items()} == expected
+    before = records_of(move.target)
+    assert recallog(source, *move.command).code == 0
+    assert records_of(move.target) == before
+
+    command = ("copy", str(source.settings.ledger), str(folder))
+    killed = source.worker(["-m", "recallog_service", *command])
+    wait_until((folder / "ledger.db").exists, "the copy is in progress")
+    killed.kill()
+    assert recallog(source, *command).code == 0
+    with closing(sqlite3.connect(folder / "ledger.db")) as file:
+        assert file.execute("SELECT COUNT(*) FROM events").fetchone() == (400 * len(SPACES),)
+
+
 def test_a_retired_topic_is_read_as_before_and_takes_events_of_nobody(move: Move) -> None:
     source = move.source
     worker = source.live_worker()
@@ -231,5 +258,5 @@ def test_a_target_that_producers_use_already_is_refused(move: Move) -> None:
     move.target.publish_only([event(space=SPACES[1], id="too soon")])
     refused = move.switch()
     assert refused.code == 3
-    assert f"it has 1 events of space '{SPACES[1]}' that the source lacks" in refused.err
+    assert f"it has events of space '{SPACES[1]}', and the source has none" in refused.err
     move.source.publish_only([event(space=SPACES[0])])  # the source is not retired

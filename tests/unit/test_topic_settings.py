@@ -29,7 +29,13 @@ def found(
 
 @pytest.mark.parametrize(
     ("settings", "copies", "options"),
-    [(KEPT, 3, ""), (KEPT, 2, "?replication=2"), (SINGLE, 1, "?replication=1"), ({}, 1, "?replication=1")],
+    [
+        (KEPT, 3, ""),
+        (KEPT, 2, "?replication=2"),
+        (SINGLE, 1, "?replication=1"),
+        ({}, 1, "?replication=1"),
+        (KEPT, 0, ""),  # as a broker says that does not know the new topic yet
+    ],
 )
 def test_a_topic_that_keeps_everything_has_no_fault(
     settings: Mapping[str, str | None], copies: int, options: str
@@ -37,9 +43,10 @@ def test_a_topic_that_keeps_everything_has_no_fault(
     assert found(settings, copies, options) == []
 
 
-def test_a_retired_topic_is_whole_and_its_fault_is_a_warning() -> None:
+@pytest.mark.parametrize("size", [RETIRED_BYTES - 1, RETIRED_BYTES])
+def test_a_retired_topic_is_whole_and_its_fault_is_a_warning(size: int) -> None:
     address = KafkaAddress.parse("kafka://broker/events")
-    (fault,) = faults_of(address, KEPT | {"max.message.bytes": str(RETIRED_BYTES)}, 3, {0: 0, 1: 0}, 2)
+    (fault,) = faults_of(address, KEPT | {"max.message.bytes": str(size)}, 3, {0: 0, 1: 0}, 2)
     assert fault.effect is Effect.RETIRED
     assert not fault.describe().severe
     assert "its events are moved to another topic" in str(fault.describe())

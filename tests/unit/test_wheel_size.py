@@ -3,8 +3,8 @@
 from recallog_tools import lines
 
 
-def test_the_wheel_has_at_most_61_200_lines_of_code() -> None:
-    assert sum(lines.of_wheel().values()) <= lines.LINES_MAX == 61_200
+def test_the_wheel_has_at_most_61_400_lines_of_code() -> None:
+    assert sum(lines.of_wheel().values()) <= lines.LINES_MAX == 61_400
 
 
 def test_blank_lines_comments_and_docstrings_do_not_count() -> None:

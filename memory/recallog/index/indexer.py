@@ -178,10 +178,9 @@ class Indexer:
             raise IndexUnavailable(str(error)) from error
 
     async def _open(self, partition: int) -> IndexSnapshot:
-        active = (await self.rows.pointer(partition)).active
+        active, checkpoint = await self._read_active(partition)
         if active is not None:
             await self._examine(partition, active)
-        checkpoint = await self.rows.checkpoint(active) if active is not None else None
         if active is None or checkpoint is None or partition in self._loss:
             if self.problem:
                 raise IndexUnavailable(f"the index cannot be built: {self.problem}")
@@ -200,6 +199,14 @@ class Indexer:
             checkpoint.offset,
             self._unread.get(active.id, 0),
         )
+
+    async def _read_active(self, partition: int) -> tuple[Generation | None, Checkpoint | None]:
+        """The active generation and its checkpoint, by one call to the thread of the rows if they have one."""
+        found = await self.rows.read_current(partition, (), (), lambda generation, checkpoint: True)
+        if found is not None:
+            return found.generation, found.checkpoint
+        active = (await self.rows.pointer(partition)).active
+        return active, None if active is None else await self.rows.checkpoint(active)
 
     def note_damage(self, partition: int, found: str) -> None:
         """Note that the active generation of a partition is damaged. `run` rebuilds it beside the damaged one, at most

@@ -6,6 +6,7 @@ The module also keeps the vectors of the last texts that were compared with each
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextvars import copy_context
 
 from recallog_projections.breaker import Breaker
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
@@ -30,22 +31,50 @@ class EmbeddedQuestions:
 
     def __init__(self, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         self._embeddings: OrderedDict[tuple[str, str], Embedding] = OrderedDict()
+        self._begun: dict[tuple[str, str], asyncio.Future[list[Embedding]]] = {}
+        """The questions that are being embedded."""
         self._vectors: OrderedDict[tuple[str, str], Vectors | None] = OrderedDict()
         self._deadline_seconds = deadline_seconds
         self._breakers: dict[str, Breaker] = {}
         """By model."""
 
+    def begin(self, embedder: Embedder, text: str) -> None:
+        """Start to embed a question in another thread, while the caller reads what it needs besides `embedding`.
+
+        An embedder on another machine is first called by `embedding`.
+        """
+        key, loop = (embedder.model, text), asyncio.get_running_loop()
+        begun = self._begun.get(key)
+        if embedder.leaves_machine or key in self._embeddings or (begun is not None and begun.get_loop() is loop):
+            return
+        run = copy_context().run  # the context of the call tells to which log its messages belong
+        begun = loop.run_in_executor(None, run, embedder.embed, [Passage(text, is_query=True)])
+        self._begun[key] = begun
+        begun.add_done_callback(lambda ended: self._end(key, ended))
+
+    def _end(self, key: tuple[str, str], ended: "asyncio.Future[list[Embedding]]") -> None:
+        if self._begun.get(key) is ended:
+            del self._begun[key]
+        if not ended.cancelled() and ended.exception() is None:
+            self._keep(key, *ended.result())
+
     async def embedding(self, embedder: Embedder, text: str) -> Embedding:
         """The embedding of a question, with all its tokens. Raises `EmbedderUnavailable`."""
         key = embedder.model, text
+        self.begin(embedder, text)
         known = self._embeddings.get(key)
-        if known is None:
+        if known is None and (begun := self._begun.get(key)) is not None:
+            (known,) = await asyncio.shield(begun)
+        elif known is None:
             (known,) = await self._embed(embedder, [Passage(text, is_query=True)])
-            self._embeddings[key] = known
+        self._keep(key, known)
+        return known
+
+    def _keep(self, key: tuple[str, str], known: Embedding) -> None:
+        self._embeddings[key] = known
         self._embeddings.move_to_end(key)
         while len(self._embeddings) > QUESTIONS_KEPT:
             self._embeddings.popitem(last=False)
-        return known
 
     async def vectors(self, embedder: Embedder, texts: Iterable[str]) -> dict[str, Vectors | None]:
         """By text: its vector; None for a text that the model cannot read. Raises `EmbedderUnavailable`."""

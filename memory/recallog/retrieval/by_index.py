@@ -86,9 +86,9 @@ async def find(
     With a `scope` the best memories in it are candidates too. Raises `IndexUnavailable`, and `IndexDamaged` for a
     payload that cannot be read.
     """
-    by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
     asked, (by_terms, idf) = await asyncio.gather(
-        embed_query(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
+        embed_query(index, query, words) if compares_meaning(query) else _nothing(),
+        _by_terms(index, query, words.terms, scope),
     )
     by_vector = await _by_vector(index, query, asked, words.terms, scope)
     with readable_payloads():
@@ -104,6 +104,11 @@ async def find(
     with readable_payloads():
         candidates = await _score_points(index, query, ids, asked, late_interaction, idf)
     return IndexCandidates(candidates, idf, sessions)
+
+
+def compares_meaning(query: RecallQuery) -> bool:
+    """Whether the query is compared by vectors."""
+    return bool({SEMANTIC, LATE_INTERACTION} & query.channels)
 
 
 @contextmanager

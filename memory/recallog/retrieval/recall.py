@@ -107,7 +107,12 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
     # The logs have thousands of entries, and few queries need them while the index is available.
     times = time_relations.find(query.text) if query.asked and query.memories else []
     own = [own_log(query.space, query.agent)]
+    opened = None if index is None or not query.text.strip() else await index.open(reading.partition)
+    if opened is not None and query.memories and by_index.compares_meaning(query):
+        opened.questions.begin(opened.embedder, query.text)
     snapshot = await reading.snapshot(rows, logs if index is None else own)
+    if opened is not None and index is not None and opened.checkpoint < snapshot.processed:
+        opened = await index.open(reading.partition)  # it may have processed more since
     space = snapshot.row(outline.OUTLINES, query.space)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
     agents += [each.name for each in space.participants] if space is not None else []
@@ -118,7 +123,6 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
         scope = time_scope.scope(times, now_of(snapshot, query), space, events_named)
         words, scope = named_times.words_beside(query.text, times, scope, agents)
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
-    opened = None if index is None or not query.text.strip() else await index.open(snapshot.partition)
     asked = SourceQuery(query, reading, snapshot, opened, searcher.cache)
     gathered = await _from_index(asked, sources, words, scope)
     compared = await _take_present(gathered, asked, sources)
@@ -155,7 +159,9 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
         now=max((each.at for each in gathered.candidates if each.offset not in ahead), default=0),
         turn=turn.turn if turn else 0,
     )
-    ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
+    ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0]
+    if query.is_filtered:
+        ranked = [one for one in ranked if query.wants(one.candidate)]
     if scope is not None and scope.is_all:
         ranked = [one for one in ranked if scope.holds(one.candidate.session, one.candidate.at)]
     if query.has_fields is not None:

@@ -91,9 +91,13 @@ LOG_FILE_BYTES = 1024 * 1024
 """Size of a file of the write-ahead log; a longer record has a file of its own size. The library deletes files whose
 points are flushed, except for two. With its own size, 32 MB, they take more space than an index of 10,000 points."""
 
-FIELD_PAGE_BYTES = 512 * 1024
+FIELD_PAGE_BYTES = 128 * 1024
 """Size of a page of the index of a field. The library keeps all pages in memory, also unused ones; its own size, 2 or
 4 MB, takes 50 MB for 14 fields of 10,000 points. It must be a multiple of a region, 128 KB."""
+
+FIELD_TRACKER_BYTES = 4 * 1024
+"""Size of the table of the points' places in these pages. The library doubles it when it is full, and keeps it in
+memory. Its own size, 1 MB, is that for 65,536 points, and most spaces lack the values of 6 fields."""
 
 NEAREST_FACTOR = 4
 """How many times the limits of the searches by a vector are first searched without their filters."""
@@ -588,6 +592,7 @@ def _use_small_pages(folder: Path) -> None:
         blocks = FIELD_PAGE_BYTES // options["block_size_bytes"]
         sizes = {
             "page_0.dat": FIELD_PAGE_BYTES,
+            "tracker.dat": FIELD_TRACKER_BYTES,
             "bitmask.dat": blocks // 8,
             "gaps.dat": blocks // options["region_size_blocks"] * 6,
         }

@@ -22,7 +22,7 @@ from recallog_projections.sqlite.errors import is_unsound
 from recallog_projections.syncing import sync
 from recallog_schemas.errors import IndexDamaged
 
-PAGE_BYTES = 8_192
+PAGE_BYTES = 16_384
 """Points have about 2 KB. In pages of 4 KB, which often hold one, the file is a quarter larger."""
 _CACHE_KIB = 1_024
 _READ_AT_ONCE = 100

@@ -1,7 +1,7 @@
 """The engine on a Qdrant server, for the cluster form: version 1.19 or later, which computes idf per space."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from recallog_projections.index.engines.server_collections import (
     id_after,
     payload_indexes,
 )
-from recallog_projections.index.engines.server_connection import QdrantConnection
+from recallog_projections.index.engines.server_connection import WRITE_SECONDS, QdrantConnection
 from recallog_projections.index.engines.server_requests import make_filter, make_request, split_upserts
 from recallog_projections.plugins import AdapterSettings, EngineSettings
 from recallog_schemas import limits
@@ -32,6 +32,9 @@ DELETED_POINTS = 10_000
 
 _FIRST_ID = str(UUID(int=0))
 _DEFAULTS = EngineSettings()
+
+_STRAY_POINTS = 1_000
+"""Points that are read to find generations without an alias. An upsert that comes late has fewer."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _DROPPED = ".dropped"
@@ -88,6 +91,7 @@ class ServerEngine(Engine):
         # Raises `IndexLost` if another process has just deleted the collection because it had no generation.
         await self._change_aliases(qdrant.CreateAliasOperation(create_alias=make))
         self._tenancies[collection] = Tenancy(alias, name, collection)
+        await self._delete_strays(name)
 
     async def _create_collection(self, name: str, form: CollectionForm) -> None:
         if not await self._qdrant.write(lambda: self._client.collection_exists(name)):
@@ -101,14 +105,12 @@ class ServerEngine(Engine):
 
     async def _create_missing_indexes(self, name: str) -> None:
         """Index the fields of filters. A server in strict mode refuses a filter on a field without an index."""
-        for field, schema in await self._missing_indexes(name, self._qdrant.write):
+        for field, schema in await self._missing_indexes(name, WRITE_SECONDS):
             await self._qdrant.write(partial(self._client.create_payload_index, name, field, schema, wait=True))
         self._complete.add(name)
 
-    async def _missing_indexes(
-        self, name: str, run: "Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]"
-    ) -> list[tuple[str, FieldIndex]]:
-        indexed = (await run(lambda: self._client.get_collection(name))).payload_schema
+    async def _missing_indexes(self, name: str, seconds: float | None = None) -> list[tuple[str, FieldIndex]]:
+        indexed = (await self._qdrant.run(lambda: self._client.get_collection(name), seconds)).payload_schema
         return [(field, schema) for field, schema in payload_indexes().items() if field not in indexed]
 
     async def _request_missing_indexes(self, name: str) -> None:
@@ -119,7 +121,7 @@ class ServerEngine(Engine):
         """
         if name in self._complete:
             return
-        missing = await self._missing_indexes(name, self._qdrant.run)
+        missing = await self._missing_indexes(name)
         self._complete.add(name)
         with suppress(IndexUnavailable):
             for field, schema in missing:
@@ -129,7 +131,7 @@ class ServerEngine(Engine):
         aliases = await self._find_aliases()
         existing = [each.name for each in (await self._qdrant.run(self._client.get_collections)).collections]
         # An interrupted drop is listed until it is complete: its points are still there.
-        names = {each.removeprefix(self._aliases_prefix).removesuffix(_DROPPED) for each in aliases}
+        names = {self._generation_of(each) for each in aliases}
         names |= {name.removeprefix(self._prefix) for name in existing if name.startswith(self._prefix)}
         return {name for name in names if NAME.fullmatch(name)}
 
@@ -154,21 +156,40 @@ class ServerEngine(Engine):
             if not alias.endswith(_DROPPED):
                 continue
             if any(target == name and not other.endswith(_DROPPED) for other, target in aliases.items()):
-                dropped = Tenancy(alias, name, alias.removeprefix(self._aliases_prefix).removesuffix(_DROPPED))
-                selected = qdrant.FilterSelector(filter=make_filter(None, dropped))
                 with suppress(IndexLost):  # another process has deleted the alias
                     # The server deletes them after it has answered, and before it applies any later write.
-                    await self._qdrant.write(partial(self._client.delete, alias, selected, wait=False))
+                    await self._delete_all(Tenancy(alias, name, self._generation_of(alias)), wait=False)
                 delete = qdrant.DeleteAlias(alias_name=alias)
                 await self._change_aliases(qdrant.DeleteAliasOperation(delete_alias=delete))
             else:
                 self._complete.discard(name)
                 await self._qdrant.write(partial(self._client.delete_collection, name))
 
+    async def _delete_strays(self, name: str) -> None:
+        """Delete the points of a shared collection whose generations have no alias, which nobody can read.
+
+        The server may have found the alias for an upsert before the alias was renamed, and write the points after it
+        has deleted those of the generation.
+        """
+        known = {self._generation_of(each) for each in await self._find_aliases()}
+        stray = qdrant.FieldCondition(key=GENERATION, match=qdrant.MatchExcept(**{"except": sorted(known)}))
+        scroll = partial(self._client.scroll, name, qdrant.Filter(must=[stray]), limit=_STRAY_POINTS)
+        records, _ = await self._qdrant.write(partial(scroll, with_payload=[GENERATION]))
+        # A generation gets its alias before its points, and its name is never used again.
+        known |= {self._generation_of(each) for each in await self._find_aliases()}
+        for generation in {record.payload[GENERATION] for record in records if record.payload} - known:
+            await self._delete_all(Tenancy(name, name, generation), wait=True)
+
+    async def _delete_all(self, tenancy: Tenancy, *, wait: bool) -> None:
+        selected = qdrant.FilterSelector(filter=make_filter(None, tenancy))
+        await self._qdrant.write(partial(self._client.delete, tenancy.target, selected, wait=wait))
+
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         tenancy = await self._find_tenancy(collection)
         if tenancy.collection not in self._complete:
             await self._create_missing_indexes(tenancy.collection)
+            if tenancy.name:
+                await self._delete_strays(tenancy.collection)
         if not points:
             await self._require(tenancy)
         for part in split_upserts(points, tenancy):
@@ -258,6 +279,9 @@ class ServerEngine(Engine):
 
     def _alias_of(self, collection: str) -> str:
         return self._aliases_prefix + collection
+
+    def _generation_of(self, alias: str) -> str:
+        return alias.removeprefix(self._aliases_prefix).removesuffix(_DROPPED)
 
     async def _find_aliases(self) -> dict[str, str]:
         """The aliases of generations, with the names of their collections."""

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from itertools import chain
 from typing import Any, ClassVar, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -68,8 +69,10 @@ class TopicDescription(NamedTuple):
     id: bytes
     leaders: Sequence[int]
     """By partition; negative if it has none."""
-    copies: Sequence[int]
-    """By partition: the number of its replicas."""
+    copies: int
+    """The number of replicas of the partition that has the fewest."""
+    nodes: Collection[int]
+    """The brokers that have replicas."""
 
 
 class FetchedPartition(NamedTuple):
@@ -116,27 +119,29 @@ class KafkaClient:
         response = await self._send(self._client.get_random_node(), request)
         ((code, _, id_, _, partitions, *_),) = response.topics
         leaders = [leader for _, _, leader, *_ in partitions]
-        copies = [len(replicas) for _, _, _, _, replicas, *_ in partitions]
-        return TopicDescription(kafka.for_code(code), response.cluster_id or "", id_, leaders, copies)
+        replicas = [nodes for _, _, _, _, nodes, *_ in partitions]
+        copies, nodes = min(map(len, replicas), default=0), {*chain(*replicas)}
+        return TopicDescription(kafka.for_code(code), response.cluster_id or "", id_, leaders, copies, nodes)
 
     async def create(
-        self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], timeout_ms: int
-    ) -> tuple[type[kafka.KafkaError], str]:
-        """Create a topic. Returns the error (`NoError` for none) and its message."""
+        self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], patience_seconds: float
+    ) -> None:
+        """Create a topic, unless another process has just created it. An attempt may take a third of the patience."""
         controller = self._client.cluster.controller
         node = self._client.get_random_node() if controller is None else controller.nodeId
         wanted: Any = (topic, partitions, replication, [], list(settings.items()))
-        response = await self._client.send(node, CreateTopicsRequest([wanted], timeout_ms, False))
+        request = CreateTopicsRequest([wanted], round(patience_seconds * 1000 / 3), False)
+        response = await self._client.send(node, request)
         ((_, code, message),) = response.topic_errors
-        return kafka.for_code(code), message
+        if code != kafka.TopicAlreadyExistsError.errno:
+            _check(code, f"creating the topic {topic}: {message}")
 
-    async def settings(self, topic: str) -> dict[str, str | None]:
-        """The settings of a topic."""
+    async def settings(self, topic: str, node: int | None = None) -> dict[str, str | None]:
+        """The settings of a topic as one node knows them, by default any."""
         request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, None)])
-        response = await self._client.send(self._client.get_random_node(), request)
+        response = await self._client.send(self._client.get_random_node() if node is None else node, request)
         ((code, message, _, _, entries),) = response.resources
-        if (error := kafka.for_code(code)) is not kafka.NoError:
-            raise error(f"reading the settings of {topic}: {message}")
+        _check(code, f"reading the settings of {topic}: {message}")
         return {name: value for name, value, *_ in entries}
 
     async def change_setting(self, topic: str, name: str, value: str) -> None:
@@ -144,25 +149,19 @@ class KafkaClient:
         changes: Any = [(_TOPIC_RESOURCE, topic, [(name, _SET, value, {})], {})]
         response = await self._send(self._client.get_random_node(), _AlterConfigsRequest1(changes, False, {}))
         ((code, message, *_),) = response.resources
-        if (error := kafka.for_code(code)) is not kafka.NoError:
-            raise error(f"setting {name}={value} on {topic}: {message}")
+        _check(code, f"setting {name}={value} on {topic}: {message}")
 
     async def offsets(self, topic: str, partitions: Sequence[int], moment: int) -> list[int]:
         """The offset of each partition at `moment` (`EARLIEST` or `LATEST`): one request to each leader."""
         by_node: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition in partitions:
             by_node[self.leader(topic, partition)].append((partition, moment))
-        responses = await asyncio.gather(
-            *(
-                self._client.send(node, OffsetRequest(-1, _READ_COMMITTED, [(topic, asked)]))
-                for node, asked in by_node.items()
-            )
-        )
+        requests = [(node, OffsetRequest(-1, _READ_COMMITTED, [(topic, asked)])) for node, asked in by_node.items()]
+        responses = await asyncio.gather(*(self._client.send(node, request) for node, request in requests))
         found = {}
         for response in responses:
             for partition, code, _, offset in response.topics[0][1]:
-                if (error := kafka.for_code(code)) is not kafka.NoError:
-                    raise error(f"{topic}-{partition}")
+                _check(code, f"{topic}-{partition}")
                 found[partition] = offset
         return [found[partition] for partition in partitions]
 
@@ -181,8 +180,7 @@ class KafkaClient:
         wait_ms = round(wait_seconds * 1000)
         request = _FetchRequest13(-1, wait_ms, 1, bytes_max, _READ_COMMITTED, 0, _NO_EPOCH, topics, [], "", {})
         response = await self._send(node, request)
-        if (error := _error_of(response.error_code)) is not kafka.NoError:
-            raise error(f"a fetch from node {node}")
+        _check(response.error_code, f"a fetch from node {node}")
         return {
             partition: FetchedPartition(
                 _error_of(code), [(producer, first) for producer, first, _ in aborted or ()], data or b""
@@ -197,8 +195,7 @@ class KafkaClient:
             request = _LogDirsRequest2([(topic, list(partitions), {})], {})
             response = await self._send(broker.nodeId, request)
             for code, _, topics, _ in response.folders:
-                if (error := kafka.for_code(code)) is not kafka.NoError:
-                    raise error("asking for sizes")
+                _check(code, "asking for sizes")
                 for partition, size_bytes, *_ in (found for _, each, _ in topics for found in each):
                     largest[partition] = max(size_bytes, largest.get(partition, 0))
         return largest
@@ -216,6 +213,11 @@ class KafkaClient:
 
 def _error_of(code: int) -> type[kafka.KafkaError]:
     return UnknownTopicId if code in _UNKNOWN_TOPIC_IDS else kafka.for_code(code)
+
+
+def _check(code: int, doing: str) -> None:
+    if (error := _error_of(code)) is not kafka.NoError:
+        raise error(doing)
 
 
 async def try_connecting(host: str, port: int, settings: Mapping[str, Any]) -> None:

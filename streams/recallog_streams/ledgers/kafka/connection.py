@@ -26,7 +26,7 @@ from recallog_streams.ledgers.kafka.failures import name_error
 Result = TypeVar("Result")
 
 RETRY_WAIT_SECONDS: Final = 0.1
-_NO_ANSWER: Final = (
+NO_ANSWER: Final = (
     OSError,
     KafkaConnectionError,
     KafkaTimeoutError,
@@ -54,7 +54,7 @@ class KafkaConnection:
         self._breaker = Breaker(
             lambda reason: StorageUnavailable(f"{address} {reason}. Is the cluster up? Try again"),
             self.deadline_seconds,
-            failures=_NO_ANSWER,
+            failures=NO_ANSWER,
             reason_of=_reason_of,
         )
 

@@ -66,11 +66,7 @@ class TriggerTopic(TriggerQueue):
                 "retention.ms": str(_KEPT_SECONDS * 1_000),
                 "message.timestamp.type": "LogAppendTime",  # whatever the clock of the writer says
             }
-            timeout_ms = round(SEND_SECONDS * 1_000 / 3)
-            error, message = await client.create(self.name, partitions, self._address.replication, settings, timeout_ms)
-            # Another process may have created it meanwhile.
-            if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
-                raise error(f"creating the topic {self.name}: {message}")
+            await client.create(self.name, partitions, self._address.replication, settings, SEND_SECONDS)
             raise kafka.LeaderNotAvailableError  # repeated until the topic exists
         if topic.leaderless:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")

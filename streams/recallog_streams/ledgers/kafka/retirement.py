@@ -1,11 +1,13 @@
 """Retires a topic: its brokers refuse the events of all producers, and its last records name the new topic.
 
 1. `max.message.bytes` becomes so small that markers fit and events do not.
-2. The leader of a partition applies this a moment later. A marker of the size of an event is appended until the leader
-   refuses it: from then on it refuses events.
-3. A small marker is appended, which all replicas in sync acknowledge. All events that the partition has accepted are
+2. Each broker applies this a moment later, and could become the leader of a partition before. It shows a setting before
+   it applies it, and applies one change after the other. So the setting is changed again when all brokers with replicas
+   show the first change: a broker that shows the second one has applied the first one.
+3. A marker of the size of an event is appended to each partition until the leader refuses it.
+4. A small marker is appended, which all replicas in sync acknowledge. All events that the partition has accepted are
    before it, and are visible to readers once it is.
-4. When the events are in the new topic, another marker names it.
+5. When the events are in the new topic, another marker names it.
 
 Each step can be repeated, so an interrupted retirement continues when it is called again.
 """
@@ -13,13 +15,14 @@ Each step can be repeated, so an interrupted retirement continues when it is cal
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import MessageSizeTooLargeError, NoError, NotEnoughReplicasError
 
 from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient
-from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
+from recallog_streams.ledgers.kafka.connection import NO_ANSWER, RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
 
@@ -32,20 +35,39 @@ class Retirement:
 
     def __init__(self, connection: KafkaConnection, reader: Reader) -> None:
         self._connection, self._reader, self._topic = connection, reader, connection.address.topic
+        self._patience_seconds = connection.address.timeout_seconds
 
     async def retire(self, partitions: int) -> list[int]:
         """Refuse further events, and return the end of each partition, after which no event can be.
 
-        Raises `StorageUnavailable`, or `StorageError` if the user may not alter the topic.
+        Raises `StorageUnavailable`, or `StorageError` if the user may not alter the topic. Nothing is changed while a
+        broker that has replicas of the topic does not answer.
         """
-        await self._connection.ask(
-            "retiring the topic",
-            lambda client: client.change_setting(self._topic, "max.message.bytes", str(RETIRED_BYTES)),
-        )
+        await self._await_brokers()
+        for size in (str(RETIRED_BYTES - 1), str(RETIRED_BYTES)):
+            change = partial(KafkaClient.change_setting, topic=self._topic, name="max.message.bytes", value=size)
+            await self._connection.ask("retiring the topic", change)
+            await self._await_brokers(size)
         ends = await self._mark(partitions, self._close)
         while any(seen < end for seen, end in zip(await self._reader.ends(partitions), ends, strict=True)):
             await asyncio.sleep(RETRY_WAIT_SECONDS)  # a transaction of another program is open
         return ends
+
+    async def _await_brokers(self, size: str = "") -> None:
+        """Wait until each broker with replicas of the topic shows `size` as `max.message.bytes`; "" for any size."""
+
+        async def check(client: KafkaClient) -> None:
+            described = await client.describe(self._topic)
+            if described.error is not NoError:
+                raise described.error(self._topic)
+            for node in described.nodes:
+                shown = None
+                with suppress(*NO_ANSWER):
+                    shown = (await client.settings(self._topic, node))["max.message.bytes"]
+                if shown is None or shown != (size or shown):
+                    raise NotEnoughReplicasError(f"broker {node} does not confirm it. Start it, or move its replicas")
+
+        await self._connection.ask("retiring the topic", check, patience_seconds=self._patience_seconds)
 
     async def name_successor(self, topic: str, partitions: int) -> None:
         """Name the topic that has all events, at the end of each partition."""
@@ -72,8 +94,7 @@ class Retirement:
             async with AIOKafkaProducer(**self._connection.settings, acks="all") as producer:
                 return await asyncio.gather(*(work(producer, partition) for partition in range(partitions)))
 
-        patience_seconds = self._connection.address.timeout_seconds
-        return await self._connection.ask("writing to it", mark, patience_seconds=patience_seconds)
+        return await self._connection.ask("writing to it", mark, patience_seconds=self._patience_seconds)
 
     async def _close(self, producer: AIOKafkaProducer, partition: int) -> int:
         with suppress(MessageSizeTooLargeError):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from aiokafka import errors as kafka
@@ -114,7 +115,7 @@ class Topics:
         if not known:
             self._faults_again_at = 0.0
             await self.faults()
-        return self.message_bytes == RETIRED_BYTES
+        return self.message_bytes <= RETIRED_BYTES
 
     async def check_keeps_events(self) -> None:
         """Raise `StorageForeign` if the topic would lose what is written to it now."""
@@ -133,7 +134,7 @@ class Topics:
         settings, described = await client.settings(name), await client.describe(name)
         led = [partition for partition, leader in enumerate(described.leaders[: opened.partitions]) if leader >= 0]
         starts = dict(zip(led, await client.offsets(name, led, EARLIEST), strict=True))
-        self._faults = faults_of(self._address, settings, min(described.copies, default=0), starts, opened.partitions)
+        self._faults = faults_of(self._address, settings, described.copies, starts, opened.partitions)
         self._take_size(settings)
         self._starts_are_known = True
         is_faulty = any(fault.effect not in (Effect.SINGLE, Effect.RETIRED) for fault in self._faults)
@@ -212,7 +213,7 @@ class Topics:
             )
         settings, described = await client.settings(self._address.topic), await client.describe(self._address.topic)
         self._take_size(settings)
-        for fault in faults_of(self._address, settings, min(described.copies, default=0), {}, 0):
+        for fault in faults_of(self._address, settings, described.copies, {}, 0):
             if fault.effect in (Effect.LOSES, Effect.REFUSES):
                 raise self._make_foreign(fault, "", ", or name another topic")
         self._read_again_after(SETTINGS_SECONDS)
@@ -257,17 +258,13 @@ async def _create(client: KafkaClient, address: KafkaAddress) -> None:
         "compression.type": "producer",
         "max.message.bytes": str(MESSAGE_BYTES),
     }
-    partitions = address.partitions or DEFAULT_PARTITIONS
-    timeout_ms = round(address.timeout_seconds * 1000 / 3)
-    for each in (settings | _CLOCKS, settings):
-        error, message = await client.create(address.topic, partitions, address.replication, each, timeout_ms)
-        if error is not kafka.InvalidConfigurationError:  # brokers before 3.6 do not have the setting of clocks
-            break
-    if error is kafka.InvalidReplicationFactorError:
+    create = partial(client.create, address.topic, address.partitions or DEFAULT_PARTITIONS, address.replication)
+    try:
+        with suppress(kafka.InvalidConfigurationError):  # brokers before 3.6 do not have the setting of clocks
+            return await create(settings | _CLOCKS, address.timeout_seconds)
+        await create(settings, address.timeout_seconds)
+    except kafka.InvalidReplicationFactorError as error:
         raise StorageError(
-            f"the topic of {address} cannot be created with replication={address.replication}: {message} Add "
+            f"the topic of {address} cannot be created with replication={address.replication}: {error} Add "
             "?replication=1 to the address for a single broker, which keeps one copy of each event"
-        )
-    # Another process may have created it meanwhile. Its topic is checked like any other.
-    if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
-        raise error(f"creating the topic {address.topic}: {message}")
+        ) from error

@@ -52,8 +52,8 @@ def faults_of(
 ) -> list[TopicFault]:
     """What is wrong with a topic, the worst first.
 
-    `copies` is the number of replicas of the partition that has the fewest. `starts` has the first offset of each
-    of the `partitions` with a leader.
+    `copies` is the number of replicas of the partition that has the fewest, or 0 if the broker that was asked does not
+    know the topic yet. `starts` has the first offset of each of the `partitions` with a leader.
     """
     found = [*_losing(address, settings), *_refusing(address, settings, copies)]
     insync = _number(settings, "min.insync.replicas", 1)
@@ -78,7 +78,7 @@ def faults_of(
                 "Restore the records from a copy in a new topic, and check who deletes them",
             )
         )
-    if copies < address.replication:
+    if 0 < copies < address.replication:
         found.append(
             TopicFault(
                 Effect.SINGLE,
@@ -95,7 +95,7 @@ def faults_of(
 
 def is_retired(settings: Mapping[str, str | None]) -> bool:
     """Whether the topic takes no more events, since they are moved to another one."""
-    return _number(settings, "max.message.bytes", MESSAGE_BYTES) == RETIRED_BYTES
+    return _number(settings, "max.message.bytes", MESSAGE_BYTES) <= RETIRED_BYTES
 
 
 def _losing(address: KafkaAddress, settings: Mapping[str, str | None]) -> list[TopicFault]:
@@ -120,7 +120,7 @@ def _refusing(address: KafkaAddress, settings: Mapping[str, str | None], copies:
     needed = limits.RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES
     if not is_retired(settings) and _number(settings, "max.message.bytes", needed) < needed:
         found.append(("max.message.bytes", MESSAGE_BYTES, "large events would be refused"))
-    if _number(settings, "min.insync.replicas", 1) > copies:
+    if 0 < copies < _number(settings, "min.insync.replicas", 1):
         consequence = f"nothing can be written, since each partition has {copies} replica{'' if copies == 1 else 's'}"
         found.append(("min.insync.replicas", min(address.insync, copies), consequence))
     return [_of_setting(address, settings, Effect.REFUSES, *each) for each in found]
