@@ -79,7 +79,8 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
     except BrokenPipeError:
         raise  # the reader has closed the output: typer ends the command without a message
     except OSError as error:
-        fail(StorageUnavailable(f"the output cannot be written: {error.strerror or error}"), as_json=as_json)
+        why = f"the output cannot be written: {error.strerror or error}"
+        fail(StorageUnavailable(why), as_json=as_json, as_log=as_log)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
