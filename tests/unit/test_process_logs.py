@@ -16,7 +16,7 @@ from deploy.local.ports import HOST, free_port
 
 from recallog_service import logs
 from recallog_service.cli import terminal
-from support.cli import environment_of, same_log, spawn
+from support.cli import environment_of, recallog, same_log, spawn
 
 KEYS = {"at", "level", "logger", "message"}
 NO_ONE = f"{HOST}:1"
@@ -42,6 +42,13 @@ def test_a_process_that_cannot_start_logs_why(command: tuple[str, ...], why: str
     assert (ended.code, ended.out) == (2, "")
     assert why in read_lines(ended.err)[-1]["message"]
     assert read_lines(ended.err)[-1]["level"] == "critical"
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_level_of_the_log_that_does_not_exist_is_wrong_use(command: str) -> None:
+    ended = recallog(command, "--log-level", "loud")
+    assert ended.code == 2
+    assert "--log-level" in ended.err
 
 
 def test_a_process_whose_start_the_system_refuses_logs_why(capsys: pytest.CaptureFixture[str]) -> None:

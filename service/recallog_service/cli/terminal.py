@@ -63,6 +63,9 @@ Projections = Annotated[
         show_default="RECALLOG_PROJECTIONS",
     ),
 ]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines of this level and above.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
 LINE_SECONDS = 10.0
