@@ -606,8 +606,12 @@ def test_a_document_that_is_a_link_is_left_out(tmp_path: Path) -> None:
     store = other_stores.agenticx(tmp_path)
     (tmp_path / "key.txt").write_text("secret")
     (store / "workspace" / "NOTES.md").symlink_to(tmp_path / "key.txt")
+    (store / "workspace" / "LOST.md").symlink_to("x" * 300)  # not even its status can be read
+    (store / "workspace" / "folder.md").mkdir()
     rows = {row.place: row for row in agenticx.STORE.read(store, INTO)}
-    assert "symbolic link" in str(rows["document NOTES.md"].left_out)
+    for name in ("NOTES", "LOST"):
+        assert "symbolic link" in str(rows[f"document {name}.md"].left_out)
+    assert rows["document folder.md"].left_out == "a folder"
     assert rows["document MEMORY.md"].event is not None
 
 
