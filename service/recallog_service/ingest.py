@@ -337,8 +337,7 @@ async def ingest(
                 if is_untrusted(stated) and not _is_memory(event):
                     left_out[event.kind] += 1
                     continue
-                if TRUST not in kinds.kind_of(event.kind).payload.model_fields:  # that of a space is a setting
-                    event = event.model_copy(update={"payload": {**event.payload, TRUST: stated}})
+                event = with_class(event, stated)
             item = fit_item(item, event, unit)
         if item.cut is not None:
             cut.append(Problem(number=item.number, message=item.cut))
@@ -381,6 +380,13 @@ async def ingest(
         scrubbed=dict(run.scrubbed),
         classes={name: run.classes[name] for name in CLASSES if name in run.classes},
     )
+
+
+def with_class(event: Event, trust: SourceClass) -> Event:
+    """The event with its source class, unless its kind has a field of this name, as a space has."""
+    if TRUST in kinds.kind_of(event.kind).payload.model_fields:
+        return event
+    return event.model_copy(update={"payload": {**event.payload, TRUST: trust}})
 
 
 def _is_memory(event: Event) -> bool:

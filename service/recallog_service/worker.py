@@ -112,7 +112,7 @@ def build(
 
 def run(app: faust.App, log_level: str) -> None:
     """Run the app of a worker until SIGTERM."""
-    if log_level.lower() == "debug":
+    if log_level == "debug":
         logging.getLogger(_CLIENT).setLevel(logging.DEBUG)
     process = faust.Worker(app, loglevel=log_level, quiet=True)
     process.spinner = None  # its signs are not lines of the log

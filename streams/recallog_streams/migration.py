@@ -79,7 +79,7 @@ async def follow(
         await asyncio.sleep(_POLL_SECONDS)
         await copier.copy_until(await source.ends())
     while await copier.copy_until(await source.retire()):
-        pass  # until a source that has just refused an event has no more of them
+        pass  # the source is retired again until there are no more: a new leader could have accepted some
     await copier.check_alone()
     await source.name_successor(target)
     yield copier.report(switched=True)

@@ -25,7 +25,7 @@ from recallog_service.access import Access
 from recallog_service.http.door import Limits
 from recallog_service.http.naming import LOOPBACK
 from recallog_service.http.server import server_of
-from support.cli import recallog, spawn
+from support.cli import spawn
 from support.events import event, one_loop, run
 from support.http import ROUTES, Door, problem, raw
 
@@ -293,12 +293,6 @@ def test_a_port_that_another_program_has_is_named(tmp_path: Path) -> None:
         ended = spawn("serve", "--port", port, "--home", tmp_path, "--log-level", "error")
     assert ended.code == 3
     assert f"the server cannot listen on 127.0.0.1:{port}" in ended.err.splitlines()[-1]
-
-
-def test_a_level_of_the_log_that_does_not_exist_is_wrong_use(tmp_path: Path) -> None:
-    ended = recallog("serve", "--log-level", "loud", "--home", tmp_path)
-    assert ended.code == 2
-    assert "--log-level" in ended.err
 
 
 def test_an_answer_has_the_id_of_its_request(door: Door) -> None:

@@ -550,6 +550,16 @@ def test_a_damaged_database_of_a_folder_is_refused_and_the_others_are_taken(tmp_
         assert "it is damaged: repair it, or remove it" in str(rows[0].error)
 
 
+def test_a_file_that_may_not_be_read_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:
+    # It once ended the whole import, if even its status could not be read.
+    store = other_stores.aragora(tmp_path)
+    whole = [row.place for row in aragora.STORE.read(store, INTO)]
+    (store / "a.db").symlink_to("x" * 300)  # also root may not read it
+    refused = [row.place for row in aragora.STORE.read(store, INTO) if row.place not in whole]
+    assert [row.place for row in aragora.STORE.read(store, INTO)] == [*refused, *whole]
+    assert refused in (["database a.db"], [])  # Python 3.14 and later say that it is not a file
+
+
 def test_a_folder_whose_only_database_is_damaged_is_not_a_store(tmp_path: Path) -> None:
     cut_short(tmp_path / "continuum.db")
     with pytest.raises(InvalidArgument, match=r"found no table; cannot read .*continuum.db.*it is damaged"):
@@ -596,8 +606,12 @@ def test_a_document_that_is_a_link_is_left_out(tmp_path: Path) -> None:
     store = other_stores.agenticx(tmp_path)
     (tmp_path / "key.txt").write_text("secret")
     (store / "workspace" / "NOTES.md").symlink_to(tmp_path / "key.txt")
+    (store / "workspace" / "LOST.md").symlink_to("x" * 300)  # not even its status can be read
+    (store / "workspace" / "folder.md").mkdir()
     rows = {row.place: row for row in agenticx.STORE.read(store, INTO)}
-    assert "symbolic link" in str(rows["document NOTES.md"].left_out)
+    for name in ("NOTES", "LOST"):
+        assert "symbolic link" in str(rows[f"document {name}.md"].left_out)
+    assert rows["document folder.md"].left_out == "a folder"
     assert rows["document MEMORY.md"].event is not None
 
 
@@ -622,10 +636,25 @@ async def test_a_row_that_its_origin_makes_too_large_is_cut_and_named(tmp_path: 
     fact = {"id": "f-1", "content": "x" * (limits.EVENT_BYTES_MAX - 300), "created_at": other_stores.AT}
     path = other_stores.write_tables(tmp_path / "m.db", {"factual_memory": [fact, {"id": "f-2", "content": "Oak."}]})
     async with Memory.in_memory() as memory:
-        for added in (2, 0):
-            result = await take(memory, path)
+        for added, dry_run in ((2, True), (2, False), (0, False)):
+            result = await take(memory, path, dry_run=dry_run)
             assert (result.added, result.unchanged, result.problems) == (added, 2 - added, [])
+            assert [cut.place for cut in result.weakened] == ["factual_memory f-1"]
         assert len((await find_entry(memory, "f-1")).text) > limits.EVENT_BYTES_MAX - 1_000
+
+
+async def test_a_row_that_its_origin_makes_too_large_and_no_cut_smaller_is_a_problem(tmp_path: Path) -> None:
+    """It was once left out, as if another event had its id."""
+    metadata = json.dumps({"note": "x" * (limits.EVENT_BYTES_MAX - 300)})
+    rows = [{"id": "m-1", "content": "Oak.", "tier": "slow", "metadata": metadata, "created_at": other_stores.AT}]
+    path = other_stores.write_tables(tmp_path / "m.db", {"continuum_memory": rows})
+    async with Memory.in_memory() as memory:
+        for dry_run in (True, False):
+            result = await take(memory, path, aragora.STORE, dry_run=dry_run)
+            assert (result.added, result.left_out) == (0, [])
+            (problem,) = result.problems
+            assert problem.place == "continuum_memory m-1"
+            assert problem.why.startswith("the event is 262,")
 
 
 NOT_UTF_8 = "CAST(x'61ff62' AS TEXT)"

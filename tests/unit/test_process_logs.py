@@ -11,10 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer
 from deploy.local.ports import HOST, free_port
 
 from recallog_service import logs
-from support.cli import environment_of, same_log, spawn
+from recallog_service.cli import terminal
+from support.cli import environment_of, recallog, same_log, spawn
 
 KEYS = {"at", "level", "logger", "message"}
 NO_ONE = f"{HOST}:1"
@@ -40,6 +42,26 @@ def test_a_process_that_cannot_start_logs_why(command: tuple[str, ...], why: str
     assert (ended.code, ended.out) == (2, "")
     assert why in read_lines(ended.err)[-1]["message"]
     assert read_lines(ended.err)[-1]["level"] == "critical"
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_level_of_the_log_that_does_not_exist_is_wrong_use(command: str) -> None:
+    ended = recallog(command, "--log-level", "loud")
+    assert ended.code == 2
+    assert "--log-level" in ended.err
+
+
+def test_a_process_whose_start_the_system_refuses_logs_why(capsys: pytest.CaptureFixture[str]) -> None:
+    async def start() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with same_log():
+        logs.to_stderr("info")
+        with pytest.raises(typer.Exit) as ended:
+            terminal.run(start, as_log=True)
+        (line,) = read_lines(capsys.readouterr().err)
+    assert (ended.value.exit_code, line["level"]) == (3, "critical")
+    assert "Permission denied" in line["message"]
 
 
 @contextmanager

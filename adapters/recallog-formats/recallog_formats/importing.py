@@ -13,7 +13,8 @@ from recallog_formats.stores.store import Destination, StoreFormat, StoreRow
 from recallog_schemas import kinds
 from recallog_schemas.kinds.trust import SourceClass, is_untrusted
 from recallog_service.formats import Item
-from recallog_service.ingest import BATCH_EVENTS, ingest
+from recallog_service.formats.cutting import fit_item
+from recallog_service.ingest import BATCH_EVENTS, ingest, with_class
 
 ENTRY = "memory.retained"
 ORIGIN = "imported"
@@ -129,7 +130,20 @@ class StoreImport:
             elif row.event is None:
                 self.result.left_out.append(Remark(row.place, str(row.left_out), row.count))
             elif (event := self._permitted(row.place, row.event)) is not None:
-                yield row, self._with_origin(row.place, event) if event.kind == ENTRY else event
+                yield from self._fit(row, self._with_origin(row.place, event) if event.kind == ENTRY else event)
+
+    def _fit(self, row: StoreRow, event: Event) -> Iterator[tuple[StoreRow, Event]]:
+        """The row with its event, whose texts are cut if its origin and source class make it too large; nothing if
+        cutting does not help."""
+        item = fit_item(Item(0, event=event, cut=row.cut), with_class(event, self._options.trust), "session")
+        if item.cut is not None:
+            self.result.weakened.append(_remark_cut(row.place, item.cut))
+        if item.event is not None:
+            yield row, item.event
+            return
+        if row.in_sequence:
+            self._ended.add(row.place)
+        self.result.problems.append(Remark(row.place, _without_number(str(item.error))))
 
     def _permitted(self, place: str, event: Event) -> Event | None:
         """The event without the fields that direct the memory; None if all of it does."""
@@ -197,7 +211,6 @@ class StoreImport:
         if self._options.dry_run:
             self.result.added += len(new)
             self.result.tiered += tiered
-            self.result.weakened += [_remark_cut(row.place, row.cut) for row in new if row.cut is not None]
             return
         items = list(_items_of(new))
         done = await ingest(
@@ -236,11 +249,4 @@ def _items_of(rows: Sequence[StoreRow]) -> Iterator[Item]:
     first: dict[str, int] = {}
     for index, row in enumerate(rows):
         number = first.setdefault(row.place, index) if row.in_sequence else index
-        yield Item(
-            number,
-            event=row.event,
-            cut=row.cut,
-            opens=row.opens,
-            in_sequence=row.in_sequence,
-            is_copied=row.is_copied,
-        )
+        yield Item(number, event=row.event, opens=row.opens, in_sequence=row.in_sequence, is_copied=row.is_copied)

@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -35,9 +35,7 @@ def serve(
         bool,
         typer.Option("--react", help="Also answer due triggers, as `recallog react` does. Only for a folder."),
     ] = False,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines of this level and above.")
-    ] = "info",
+    log_level: terminal.LogLevel = "info",
     projections: terminal.Projections = None,
     home: terminal.Home = None,
     index: terminal.Index = None,

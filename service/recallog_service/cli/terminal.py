@@ -63,6 +63,9 @@ Projections = Annotated[
         show_default="RECALLOG_PROJECTIONS",
     ),
 ]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines of this level and above.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
 LINE_SECONDS = 10.0
@@ -79,7 +82,8 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
     except BrokenPipeError:
         raise  # the reader has closed the output: typer ends the command without a message
     except OSError as error:
-        fail(StorageUnavailable(f"the output cannot be written: {error.strerror or error}"), as_json=as_json)
+        why = f"the output cannot be written: {error.strerror or error}"
+        fail(StorageUnavailable(why), as_json=as_json, as_log=as_log)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -35,7 +35,7 @@ def worker_command(
         typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable."),
     ] = None,
     projections: terminal.Projections = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: terminal.LogLevel = "info",
 ) -> None:
     """Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.
 
@@ -60,6 +60,6 @@ def worker_command(
         exporting.enter_context(export_spans(settings, "recallog-worker"))
         return worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
 
-    logs.to_stderr("info")  # until the app configures the log by `log_level`
+    logs.to_stderr(log_level)  # until the app configures the log
     with ExitStack() as exporting:
         worker.run(terminal.run(build_app, as_log=True), log_level)

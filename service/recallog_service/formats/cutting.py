@@ -16,10 +16,12 @@ _CLASS = {TRUST: max(CLASSES, key=len)}
 
 
 def make_cut_item(number: int, location: str, fields: Mapping[str, Any]) -> Item:
-    """The event with these fields, which is too large, cut to the size limit; an error if cutting does not help."""
+    """The event with these fields, which is too large, cut to the size limit; that error if cutting does not help."""
     shorter, missing = _cut_to_fit(fields)
     item = make_item(number, location, shorter)
-    return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
+    if item.event is None:
+        return make_item(number, location, fields)
+    return replace(item, cut=f"{location}: cut, {missing} are missing")
 
 
 def fit_item(item: Item, event: Event, unit: str) -> Item:

@@ -49,15 +49,17 @@ def _documents(path: Path) -> list[tuple[str, Path]]:
     """The Markdown files of the workspace with their keys: of the path itself, or of its folder `workspace`."""
     for folder in (path, path / "workspace"):
         if any((folder / name).is_file() for name in _MARKS):
-            return [(str(each.relative_to(folder)), each) for each in sorted(folder.rglob("*.md")) if each.is_file()]
+            return [(str(each.relative_to(folder)), each) for each in sorted(folder.rglob("*.md"))]
     return []
 
 
 def _document(row: Fields, into: Destination) -> dict[str, Any]:
     file: Path = row["file"]
-    if file.is_symlink():
-        raise LeftOutRow("a symbolic link, which may lead out of the folder")
     try:
+        if file.is_symlink():
+            raise LeftOutRow("a symbolic link, which may lead out of the folder")
+        if file.is_dir():
+            raise LeftOutRow("a folder")
         text, at = file.read_text(encoding="utf-8"), file.stat().st_mtime
     except OSError as error:
         raise ValueError(f"cannot read it: {error.strerror}") from None

@@ -50,7 +50,7 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
     unreadable: list[StoreRow] = []
     for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
         try:
-            if each.is_file() and _is_database(each):
+            if _is_database(each):
                 with snapshot_of(each) as connection:
                     found[each] = {name for (name,) in connection.execute(_TABLES)}
         except InvalidArgument as error:
@@ -86,7 +86,10 @@ def _advise(error: sqlite3.Error) -> str:
 
 
 def _is_database(path: Path) -> bool:
+    """Raises `InvalidArgument` if it cannot be read, also if its folder may not be searched."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:

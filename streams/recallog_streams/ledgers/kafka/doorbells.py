@@ -16,6 +16,7 @@ from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, end_without_flushing, key_hash
 from recallog_streams.ledgers.kafka.connection import KafkaConnection
+from recallog_streams.ledgers.kafka.failures import name_error
 from recallog_streams.ledgers.kafka.topic import describe
 from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 
@@ -84,9 +85,8 @@ class TriggerTopic(TriggerQueue):
                 await asyncio.gather(*futures)
         except (kafka.KafkaError, OSError) as error:  # TimeoutError is an OSError
             await self._end(producer)
-            raise StorageUnavailable(
-                f"triggers cannot be written to {self.name} ({error!r}). Is Kafka running?"
-            ) from error
+            why = name_error(error, self._address, "writing them")
+            raise StorageUnavailable(f"triggers cannot be written to {self.name}: {why}") from error
         finally:
             for future in futures:
                 if future.done() and not future.cancelled():
