@@ -1,6 +1,7 @@
 """External sources of `search`: functions of a program, whose results are shown beside the hits."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -178,6 +179,30 @@ async def test_a_source_that_never_answers_takes_few_threads_and_none_of_another
             assert [(await each).external_reason for each in waiting] == [None, None]
     finally:
         released.set()
+
+
+async def test_what_a_source_raises_after_its_time_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    released, raised = threading.Event(), threading.Event()
+
+    def late(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+        released.wait()
+        raised.set()
+        raise RuntimeError("a secret of the source")
+
+    async def has_ended() -> bool:
+        return raised.is_set() and not [each for each in threading.enumerate() if each.name == "recallog-external-late"]
+
+    async with Memory.open(
+        Settings(home=tmp_path, index="off", deadline_seconds=0.05), external={"late": late}
+    ) as memory:
+        page = await memory.search(*A, "Acme", include_external=True)
+        assert page.external_reason == "late: no answer within 0.05 s"
+        released.set()
+        await until(has_ended, "the source has raised")
+        gc.collect()
+    assert "a secret of the source" not in caplog.text
 
 
 def test_a_program_ends_although_a_source_never_answers(tmp_path: Path) -> None:
