@@ -783,8 +783,7 @@ class Memory(Parts):
             settings = self._access.settings
             seconds = limits.DEADLINE_SECONDS if settings is None else settings.deadline_seconds
             return await retrieval.external.add_external(found, sources, external, limit, seconds)
-        recalled = await self._recall(space, agent, query, limit, fusion, wait_index, options)
-        page = queries.previews.page(recalled, limit)
+        page = queries.previews.page(await self._recall(space, agent, query, limit, fusion, wait_index, options), limit)
         reason = retrieval.external.NO_SOURCE if include_external else None
         return page.model_copy(update={"external_reason": reason})
 

@@ -18,10 +18,12 @@ import pytest
 
 from recallog import Memory, layout
 from recallog.index import hosting, messages
+from recallog.index.delegation import encode
 from recallog.index.hosting import Lease
 from recallog.index.service_process import ServiceProcess
 from recallog.index_service.host import _serving, _write_log
 from recallog.index_service.service import Service
+from recallog.retrieval.query import RecallQuery
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, RecallogError
@@ -336,6 +338,29 @@ def test_a_call_that_comes_while_a_service_ends_is_for_the_next_one(tmp_path: Pa
         return [await service._answer(each, lambda *_: None) for each in (call, messages.Health())]
 
     assert run(work()) == [messages.Gone(), messages.Gone()]
+
+
+def test_a_service_that_ends_closes_the_memory_of_a_query_that_waits_for_the_index(tmp_path: Path) -> None:
+    """The memory was once made after the wait, when the others had been closed, and stayed open."""
+
+    async def work() -> messages.Frame:
+        stopping, engine = StopSignal(), EdgeEngine(tmp_path / layout.INDEX_ENGINE)
+        (tmp_path / layout.INDEX).mkdir()
+        service = Service(settings(tmp_path), stopping, engine, tmp_path, "socket")
+        serving = asyncio.create_task(service.run())
+        query = RecallQuery("village", "baker", "mill")
+        waiting = asyncio.create_task(
+            service._answer(messages.Recall(encode(query), 10, 10_000, past=False), lambda *_: None)
+        )
+        await asyncio.sleep(0)  # the query begins
+        (memory,) = service._memories.values()
+        service.stop()
+        await serving
+        with pytest.raises(RecallogError, match="closed"):
+            await memory.recall("village", "baker", "mill")
+        return await waiting
+
+    assert run(work()) == messages.Gone()
 
 
 def test_each_program_that_waits_for_a_folder_learns_that_its_serving_has_ended(homes: tuple[Path, Path]) -> None:

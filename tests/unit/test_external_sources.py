@@ -1,6 +1,9 @@
 """External sources of `search`: functions of a program, whose results are shown beside the hits."""
 
 import asyncio
+import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +14,10 @@ import pytest
 from recallog import Memory, Settings
 from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
+from recallog.retrieval import external
 from recallog.retrieval.external import NO_SOURCE
 from support.cli import recallog
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.models("long_term")
 
@@ -144,3 +148,75 @@ async def test_a_source_that_never_answers_does_not_take_the_threads_of_the_memo
                 assert await asyncio.to_thread(lambda: "free") == "free"
     finally:
         released.set()
+
+
+async def test_a_source_that_never_answers_takes_few_threads_and_none_of_another_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external, "CALLS_MAX", 2)
+    released, called = threading.Event(), []
+
+    def stuck(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+        called.append(query)
+        released.wait()
+        return []
+
+    async def both_called() -> bool:
+        return len(called) == 2
+
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=WAIT_SECONDS)
+    try:
+        async with Memory.open(settings, external={"never": stuck, "wiki": wiki}) as memory:
+            waiting = [
+                asyncio.create_task(memory.search(*A, "Acme", include_external=True, external=["never"]))
+                for _ in range(2)
+            ]
+            await until(both_called, "two calls")
+            page = await memory.search(*A, "Acme", include_external=True)
+            assert page.external_reason == "never: 2 earlier calls have not ended"
+            assert page.external
+            released.set()
+            assert [(await each).external_reason for each in waiting] == [None, None]
+    finally:
+        released.set()
+
+
+async def test_what_a_source_raises_after_its_time_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    released, raised = threading.Event(), threading.Event()
+
+    def late(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
+        released.wait()
+        raised.set()
+        raise RuntimeError("a secret of the source")
+
+    async def has_ended() -> bool:
+        return raised.is_set() and not [each for each in threading.enumerate() if each.name == "recallog-external-late"]
+
+    async with Memory.open(
+        Settings(home=tmp_path, index="off", deadline_seconds=0.05), external={"late": late}
+    ) as memory:
+        page = await memory.search(*A, "Acme", include_external=True)
+        assert page.external_reason == "late: no answer within 0.05 s"
+        released.set()
+        await until(has_ended, "the source has raised")
+        gc.collect()
+    assert "a secret of the source" not in caplog.text
+
+
+def test_a_program_ends_although_a_source_never_answers(tmp_path: Path) -> None:
+    # It once waited for the source's thread.
+    program = f"""
+import asyncio, threading
+from recallog import Memory, Settings
+
+async def main():
+    settings = Settings(home={str(tmp_path)!r}, index="off", deadline_seconds=0.1)
+    async with Memory.open(settings, external={{"stuck": lambda *asked: threading.Event().wait()}}) as memory:
+        print((await memory.search("acme", "ann", "Acme", include_external=True)).external_reason)
+
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert (ended.returncode, ended.stdout) == (0, "stuck: no answer within 0.1 s\n"), ended.stderr

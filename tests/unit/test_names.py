@@ -63,9 +63,10 @@ def test_a_part_that_many_agents_have_names_none_of_them() -> None:
     assert find_named("What did Baker say?", [*bakers, "dan-baker"]) == {}
 
 
-def test_a_short_form_of_several_names_and_a_month_name_nobody() -> None:
+def test_a_short_form_of_several_names_or_of_a_time_names_nobody() -> None:
     assert find_named("What did Mel paint?", ["Melanie", "Melissa"]) == {}
     assert find_named("What happened in Mar and April?", ["Martha"]) == {}
+    assert find_named("What did we do on Sun?", ["Sunita"]) == {}
 
 
 def test_a_name_is_no_term_of_its_question() -> None:

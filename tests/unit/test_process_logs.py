@@ -74,14 +74,16 @@ def lonely_worker(folder: Path, *options: str) -> Iterator[tuple["subprocess.Pop
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as worker:
-        assert worker.stderr is not None
-        written = ""
-        while "cannot be reached" not in written:
-            line = worker.stderr.readline()
-            assert line, written
-            written += line
-        yield worker, written
-        worker.kill()
+        try:
+            assert worker.stderr is not None
+            written = ""
+            while "cannot be reached" not in written:
+                line = worker.stderr.readline()
+                assert line, written
+                written += line
+            yield worker, written
+        finally:
+            worker.kill()
 
 
 @pytest.mark.parametrize("level", ["info", "warning"])

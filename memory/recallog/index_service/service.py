@@ -222,8 +222,9 @@ class Service:
     async def _perform_recall(self, call: messages.Recall) -> bytes:
         """The answer to a recall query. Raises `IndexUnavailable` if the index cannot answer."""
         query = msgspec.json.decode(call.query, type=RecallQuery)
+        memory = self._memory(call.log_events)  # before it waits: an ending service closes the memories that it has
         await self._index.open(0)  # the ledger of a folder has one partition
-        answer = await self._memory(call.log_events)._recall_for_prompt(query, call.compared, past=call.past)
+        answer = await memory._recall_for_prompt(query, call.compared, past=call.past)
         return answer.model_dump_json().encode()
 
     def _memory(self, log_events: int, scrub: str = "", seal: str | None = None) -> Memory:

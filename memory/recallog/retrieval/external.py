@@ -4,10 +4,11 @@ Their results are shown apart from those of the memory. They are not ranked, sto
 """
 
 import asyncio
-import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
+from inspect import iscoroutinefunction
 from itertools import islice
 from typing import Any
 
@@ -20,8 +21,8 @@ result is a text, or a mapping with `text` and, if known, `id` and `score`. It m
 in the space. One that is not `async` is called in a thread."""
 NO_SOURCE = "no external source is connected"
 
-_threads = ThreadPoolExecutor(16, thread_name_prefix="recallog-external")
-"""For sources that are not `async`. One that never answers would otherwise occupy the threads of the memory."""
+CALLS_MAX = 64
+"""Calls of a source that run in threads at the same time. A call that never ends counts, although no query waits."""
 
 
 async def add_external(
@@ -29,8 +30,6 @@ async def add_external(
 ) -> SearchPage:
     """`page` with the results of the sources that `names` has, or of all of them. A source that fails, or takes longer
     than `seconds`, is left out, and `external_reason` says why, as it does for an unknown name."""
-    if not sources:
-        return page.model_copy(update={"external_reason": NO_SOURCE})
     chosen = {name: sources[name] for name in names or sources if name in sources}
     asked = (_ask(name, source, page, limit, seconds) for name, source in chosen.items())
     answers = dict(zip(chosen, await asyncio.gather(*asked), strict=True))
@@ -43,20 +42,33 @@ async def add_external(
 async def _ask(
     name: str, source: ExternalSource, page: SearchPage, limit: int, seconds: float
 ) -> tuple[Sequence[ExternalHit], str | None]:
-    arguments = page.space, page.agent, page.query, limit
+    given, thread = (page.space, page.agent, page.query, limit), f"recallog-external-{name}"
+    if [each.name for each in threading.enumerate()].count(thread) >= CALLS_MAX:
+        return (), f"{CALLS_MAX} earlier calls have not ended"
     try:
         async with asyncio.timeout(seconds):
-            if inspect.iscoroutinefunction(source):
-                found = await source(*arguments)
-            else:
-                run = copy_context().run
-                found = await asyncio.get_running_loop().run_in_executor(_threads, run, source, *arguments)
-                found = await found if isinstance(found, Awaitable) else found
+            found = source(*given) if iscoroutinefunction(source) else await _call_in_thread(source, given, thread)
+            found = await found if isinstance(found, Awaitable) else found
         return [_make_hit(name, each) for each in islice(found, limit)], None
     except TimeoutError:
         return (), f"no answer within {seconds:g} s"
     except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
         return (), type(error).__name__
+
+
+async def _call_in_thread(source: ExternalSource, arguments: Sequence[Any], thread: str) -> Any:
+    """The result of `source`. Python does not wait for a daemon thread before it ends, as it does for an executor."""
+    result: Future[Any] = Future()
+    result.set_running_or_notify_cancel()  # a query that has ended does not cancel it
+
+    def call() -> None:
+        try:
+            result.set_result(source(*arguments))
+        except BaseException as error:  # noqa: BLE001 - the query gets it
+            result.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(call,), name=thread, daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 def _make_hit(name: str, found: str | Mapping[str, Any]) -> ExternalHit:

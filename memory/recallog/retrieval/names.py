@@ -43,6 +43,8 @@ _LABELS = frozenset(
     mr mrs ms dr prof sir the and com org net mail admin test
     """.split()  # noqa: SIM905 - a page of quoted words is harder to read
 )
+_SHORT_TIMES = {*time_forms.MONTHS, "mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat", "sun"}
+"""Words that begin with a capital letter, and are seldom short for a name."""
 
 
 class _Word(NamedTuple):
@@ -123,7 +125,7 @@ def _names_of(agents: tuple[str, ...]) -> _Names:
 def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
     """The part that begins with a word; empty if several do. "San" in "San Francisco" is not short for another name."""
     word, around = words[number], words[max(1, number - 1) : number + 2]
-    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in time_forms.MONTHS:
+    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in _SHORT_TIMES:
         return []
     longer = [part for part in parts if word.capital and part.startswith(word.text)]
     return longer if len(longer) == 1 else []

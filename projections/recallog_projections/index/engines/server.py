@@ -74,6 +74,8 @@ class ServerEngine(Engine):
         self._tenancies: dict[str, Tenancy] = {}
         self._complete: set[str] = set()
         """The collections whose missing payload indexes this process has created or requested."""
+        self._without_strays: set[str] = set()
+        """The collections in which this process has looked for points of dropped generations."""
 
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
@@ -179,6 +181,7 @@ class ServerEngine(Engine):
         known |= {self._generation_of(each) for each in await self._find_aliases()}
         for generation in {record.payload[GENERATION] for record in records if record.payload} - known:
             await self._delete_all(Tenancy(name, name, generation), wait=True)
+        self._without_strays.add(name)
 
     async def _delete_all(self, tenancy: Tenancy, *, wait: bool) -> None:
         selected = qdrant.FilterSelector(filter=make_filter(None, tenancy))
@@ -188,8 +191,8 @@ class ServerEngine(Engine):
         tenancy = await self._find_tenancy(collection)
         if tenancy.collection not in self._complete:
             await self._create_missing_indexes(tenancy.collection)
-            if tenancy.name:
-                await self._delete_strays(tenancy.collection)
+        if tenancy.name and tenancy.collection not in self._without_strays:
+            await self._delete_strays(tenancy.collection)
         if not points:
             await self._require(tenancy)
         for part in split_upserts(points, tenancy):
