@@ -141,6 +141,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog.messages.mapping": "MESSAGE_TIMES Cast",
         "recallog_service.formats.conversation_file": "ConversationFile FoundMessages file_of reader reader_of_each",
         "recallog_service.formats.conversations": "FileConversation space_of_project",
+        "recallog_service.formats.cutting": "fit_item",
         "recallog_service.formats.declared": "declared_in",
         "recallog_service.formats.elsewhere": "structure_of",
         "recallog_service.formats.exchanges": "Exchange conversations_of",

@@ -12,8 +12,7 @@ from recallog import Event, Memory, RecallogError
 from recallog_formats.stores.store import Destination, StoreFormat, StoreRow
 from recallog_schemas import kinds
 from recallog_schemas.kinds.trust import SourceClass, is_untrusted
-from recallog_service.formats import Item
-from recallog_service.formats.cutting import fit_item
+from recallog_service.formats import Item, fit_item
 from recallog_service.ingest import BATCH_EVENTS, ingest, with_class
 
 ENTRY = "memory.retained"

@@ -4,6 +4,7 @@ from recallog.messages.blocks import LeftOutBlock as LeftOutBlock
 from recallog.messages.mapping import Cast as Cast, MESSAGE_TIMES as MESSAGE_TIMES
 from recallog_service.formats.conversation_file import ConversationFile as ConversationFile, FoundMessages as FoundMessages, file_of as file_of, reader as reader, reader_of_each as reader_of_each
 from recallog_service.formats.conversations import FileConversation as FileConversation, space_of_project as space_of_project
+from recallog_service.formats.cutting import fit_item as fit_item
 from recallog_service.formats.declared import declared_in as declared_in
 from recallog_service.formats.elsewhere import structure_of as structure_of
 from recallog_service.formats.exchanges import Exchange as Exchange, conversations_of as conversations_of
