@@ -33,6 +33,7 @@ _VOLATILE = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"), "<time>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\brl_\S+|\b[0-9a-f]{16}\b"), "<id>"),
+    (re.compile(r"\d+ rows, digest"), "<number> rows, digest"),  # on Kafka, buckets of ids are rows, and ids are random
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?)\b"), "<duration>"),
     (re.compile(r"(kafka|redis)://[^\s'\"]+"), r"\1://<address>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
