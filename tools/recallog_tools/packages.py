@@ -79,7 +79,8 @@ def main() -> int:
     check_sources()
     pythons = found_pythons()
     for python in pythons:
-        with tempfile.TemporaryDirectory() as folder:
+        # The process of the index may write to the folder while it is removed.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try_in(python, wheel, Path(folder))
         print(f"{wheel.name} works in a fresh venv of {python}")
     return 0 if pythons else 1
