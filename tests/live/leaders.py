@@ -73,6 +73,11 @@ class LeaderMover(threading.Thread):
         wait_until(lambda: self.moves >= wanted, f"the leadership moves {more} times")
 
 
+_OUTCOMES = _each(
+    name=CompactString(), partitions=_each(partition=Int32, error_code=Int16, error_message=CompactString())
+)
+
+
 class _ReassignResponse0(Response):
     API_KEY = 45
     API_VERSION = 0
@@ -80,9 +85,7 @@ class _ReassignResponse0(Response):
         throttle_ms=Int32,
         error_code=Int16,
         error_message=CompactString(),
-        topics=_each(
-            name=CompactString(), partitions=_each(partition=Int32, error_code=Int16, error_message=CompactString())
-        ),
+        topics=_OUTCOMES,
     )
 
 
@@ -103,9 +106,7 @@ class _ElectResponse2(Response):
     SCHEMA = _schema(
         throttle_ms=Int32,
         error_code=Int16,
-        topics=_each(
-            name=CompactString(), partitions=_each(partition=Int32, error_code=Int16, error_message=CompactString())
-        ),
+        topics=_OUTCOMES,
     )
 
 
