@@ -19,11 +19,11 @@ from recallog.operations.operation import EXTERNAL, IN_PROCESS, RELEVANCE, RERAN
 from recallog.operations.parameters import At, EndOptions, Filters, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position, limits, names, views
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, RecallogError
 from recallog_streams import positions
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:

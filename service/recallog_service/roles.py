@@ -25,6 +25,7 @@ from recallog.index.semantic_index import IndexInProcess
 from recallog.reactors.reactor import Reactor
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.projection import Projection
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -39,7 +40,6 @@ from recallog_service.metrics import WorkerMetrics
 from recallog_service.reacting.handler import Handler
 from recallog_service.reacting.publisher import TriggerPublisher
 from recallog_streams.collector import collect_rarely
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Ledger, RecordSource
 from recallog_streams.ledgers.polling import PollingSource
 from recallog_streams.ledgers.trigger_queue import QueueFailed, TriggerQueue

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.stores.store import Checkpoint, Generation, Store
 from recallog_projections.tables import RowKey
 from recallog_schemas import limits
@@ -22,7 +23,6 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_streams import dead_letters, generations
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, RecordSource, StorageFault
 from recallog_streams.partition_task import PartitionTask, TaskState, backoff
 from recallog_streams.projector import Projector

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.stores.store import Pointer
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.views import RebuildReport
 from recallog_streams import generations
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.generations import BuildInProgress
 from recallog_streams.progress import CombinedProgress, Progress
 from recallog_streams.projector import CatchUp, GenerationGone, Projector

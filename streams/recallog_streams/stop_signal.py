@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from recallog_streams.concurrency import cancel_all
+from recallog_projections.concurrency import cancel_all
 
 Result = TypeVar("Result")
 

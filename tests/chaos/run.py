@@ -118,13 +118,12 @@ async def _caught_up(conductor: Conductor) -> None:
     async with open_memory(conductor) as memory:
         while time.monotonic() < deadline:
             try:
-                status = await memory.admin.status()
-            except RecallogError as error:
+                status, unanswered = await memory.admin.status(), await _unanswered(memory)
+            except RecallogError as error:  # also while a worker that was killed builds its views again
                 behind = error
             else:
                 lags = {row.partition: row.lag for row in status.partitions if row.lag or row.generation is None}
                 problems = {name: _problems(worker.health()) for name, worker in conductor.workers.items()}
-                unanswered = await _unanswered(memory)
                 if not lags and not unanswered and not any(problems.values()):
                     return
                 behind = {"lag by partition": lags, "unanswered": unanswered[:_SHOWN_MAX], **problems}

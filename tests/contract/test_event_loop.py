@@ -26,12 +26,12 @@ from recallog.index import messages, remote
 from recallog.index.hosting import Lease
 from recallog.index.service_process import ServiceProcess
 from recallog.settings import Settings
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.index.engines import edge, folder
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexUnavailable, StorageError
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support.events import event, run
 

@@ -9,11 +9,11 @@ import pytest
 
 from recallog.index.indexer import Indexer
 from recallog.index.live_index import LiveIndex
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas.errors import IndexUnavailable
 from recallog_streams import generations
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import LiveProjector
 from recallog_streams.partition_task import TaskState

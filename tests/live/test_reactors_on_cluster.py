@@ -14,12 +14,12 @@ import pytest
 from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import triggers
 from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
 from recallog_schemas.models.facts.triggers import EXTRACTION
 from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_schemas.models.workspace.triggers import DAILY
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka import agents
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic

@@ -1,10 +1,12 @@
 """The Redis store meets the contract of stores, equals the store in memory, and refuses a Redis that may lose views."""
 
 import asyncio
+import gc
 import logging
 import os
 import threading
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from itertools import count
@@ -22,6 +24,7 @@ from contract.damage_contract import DamageContract
 from contract.random_commits import NAMES, answers, changes, pages
 from live.conftest import NewRedis
 from recallog_projections.breaker import OPEN_SECONDS
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.patience import patient
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
@@ -272,6 +275,23 @@ def test_a_commit_whose_answer_was_lost_counts_once(store: RedisStore) -> None:
     assert commit(store, A, 0, 1, log_entries(2, first=1)) in (Outcome.APPLIED, Outcome.ALREADY_THERE)
     assert tail(store, A) == ([b"0", b"1", b"2"], 3)
     run(hasty.close())
+
+
+def test_a_store_that_is_closed_while_it_connects_leaves_no_connection_open(redis_url: str) -> None:
+    async def close_after(turns: int) -> None:
+        closing = new_store(redis_url)
+        asking = [asyncio.create_task(closing.checkpoint(A)) for _ in range(2)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await cancel_all(*asking)
+        await closing.close()
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for turns in range(60):
+            asyncio.run(close_after(turns))
+            gc.collect()
+    assert [str(each.message) for each in found] == []
 
 
 def test_a_commit_that_cannot_be_serialized_changes_nothing(store: RedisStore) -> None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
+from recallog_projections.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
 from recallog_streams.stop_signal import StopSignal
 from support.virtual_time import run_in_virtual_time
 

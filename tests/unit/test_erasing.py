@@ -12,12 +12,12 @@ from recallog import InvalidArgument, Memory, Position
 from recallog.commands import erasing
 from recallog.composition import assemble
 from recallog.settings import Settings
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import SourcesErased, StorageUnavailable
 from recallog_schemas.sealing import Unit
 from recallog_schemas.views import ErasureReport
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.keys.memory import MemoryKeys
 from recallog_streams.ledgers.ledger import Times
 from recallog_streams.ledgers.memory import MemoryLedger

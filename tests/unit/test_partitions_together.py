@@ -7,10 +7,10 @@ import pytest
 
 from recallog import Memory
 from recallog.composition import assemble
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Pointer
 from recallog_schemas.errors import InvalidArgument, OutOfRange, StorageUnavailable
-from recallog_streams.concurrency import gather_limited
 from support.events import event, run
 from support.partitioned import PartitionedLedger
 

@@ -158,7 +158,7 @@ def test_a_query_that_the_index_process_answers_imports_neither_views_nor_stores
         "recallog.index.delegation", "recallog.index.messages", "recallog.index.remote", "recallog.retrieval.channels",
         "recallog_projections.breaker", "recallog_projections.native_threads", "recallog_projections.notices",
         "recallog_projections.patience", "recallog_projections.plugins", "recallog_projections.tables",
-        "recallog_streams.collector", "recallog_streams.concurrency",
+        "recallog_streams.collector", "recallog_projections.concurrency",
         "recallog_streams.positions", "recallog_streams.progress",
     }  # fmt: skip
     libraries = {"httpx", "numpy", "onnxruntime", "qdrant_edge", "rich.console", "sqlite3", "tokenizers"}

@@ -12,6 +12,7 @@ from recallog.queries import due
 from recallog.reading.projection_group import BUILT_IN, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.view_access import WaitForWorkers
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_projections.views.activity import ActivityProjection
@@ -22,7 +23,6 @@ from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_service.reacting import publisher as publishers
 from recallog_service.reacting.publisher import AGAIN_SECONDS, TriggerPublisher
 from recallog_streams import generations
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.live import LiveProjector, ProjectedViews

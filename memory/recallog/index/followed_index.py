@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from recallog.index.ownership import Ownership
 from recallog.index.semantic_index import IndexInProcess
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, SettingsError
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.stop_signal import StopSignal
 
 if TYPE_CHECKING:

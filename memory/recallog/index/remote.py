@@ -12,9 +12,9 @@ import msgspec
 from recallog import layout
 from recallog.index import messages
 from recallog_projections.breaker import Attempt, Breaker
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
-from recallog_streams.concurrency import cancel_all
 
 WORKING_SECONDS = 0.25
 """How often a service reports that it executes a call."""

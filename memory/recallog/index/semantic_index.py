@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.index.unread import unread
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError, ViewsBehind
-from recallog_streams.concurrency import gather_limited
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer, IndexSnapshot

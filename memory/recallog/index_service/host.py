@@ -25,9 +25,9 @@ from recallog.index_service.service import Service
 from recallog.json_lines import JsonLines
 from recallog.settings import Settings
 from recallog_projections import private_files
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import RecallogError
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.stop_signal import StopSignal
 
 GARBAGE_OBJECTS = 50_000

@@ -35,13 +35,13 @@ from recallog.operations.facade import all_operations
 from recallog.retrieval.query import RecallQuery
 from recallog.scrubbing import Scrubber
 from recallog.settings import Settings
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import absolute_name, embedder
 from recallog_projections.index.embedders.runtime import release_memory
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal

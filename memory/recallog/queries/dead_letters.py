@@ -11,13 +11,13 @@ from recallog.reading.pasts import Pasts
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
 from recallog_schemas.errors import InvalidArgument, OutOfRange, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
 from recallog_streams import dead_letters, positions
 from recallog_streams import rebuild as rebuilding
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import record_at
 from recallog_streams.progress import Progress

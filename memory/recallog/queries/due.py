@@ -8,6 +8,7 @@ from types import ModuleType
 from recallog.components import Components
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession, RowPage
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
@@ -15,7 +16,6 @@ from recallog_schemas import Position, codec, limits, models, timestamps, trigge
 from recallog_schemas.views import PendingTrigger, Unreflected
 from recallog_streams import answers
 from recallog_streams.answers import Answer
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64

@@ -6,12 +6,12 @@ from functools import partial
 from recallog.components import Components
 from recallog.index.semantic_index import IndexInProcess
 from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.stores.store import Generation
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.progress import Progress
 
 

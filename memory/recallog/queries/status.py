@@ -11,6 +11,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import due
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.index.unread import unread
 from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
@@ -34,7 +35,6 @@ from recallog_schemas.views import (
     count_noun,
 )
 from recallog_streams import dead_letters
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Ledger
 
 Result = TypeVar("Result")

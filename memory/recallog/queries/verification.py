@@ -12,6 +12,7 @@ from recallog.queries.rebuilds import groups
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.query_router import VIEWS_UNUSABLE
 from recallog.reading.read_session import position
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.stores.store import CHAIN_START, Generation
 from recallog_schemas import Position
 from recallog_schemas.errors import (
@@ -37,7 +38,6 @@ from recallog_schemas.views import (
     VerifyReport,
 )
 from recallog_streams import chain, ledger_check, positions
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import CombinedProgress, Progress

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor, is_local
+from recallog_projections.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, codec, limits, repeats, timestamps, triggers
 from recallog_schemas.errors import (
@@ -27,7 +28,6 @@ from recallog_schemas.errors import (
 )
 from recallog_schemas.views import Reaction
 from recallog_streams.answers import DIGEST, Answer
-from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, cancel_all
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 _DIGEST_BYTES = 5

@@ -5,8 +5,8 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 
 from recallog.reactors.reactor import DueTrigger, Reactor, is_local
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
-from recallog_streams.concurrency import cancel_all
 
 _Lane = tuple[Reactor, str, str]
 """Reactor, space and agent. Triggers of a rule have no order, so each has a separate lane: the third item is its id."""

@@ -18,11 +18,11 @@ from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.reactor import DueTrigger, is_local
+from recallog_projections.concurrency import cancel_all, gather_limited
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
 from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
-from recallog_streams.concurrency import cancel_all, gather_limited
 from recallog_streams.ledgers.ledger import Ledger
 
 POLL_SECONDS = 0.5

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import FirstRead, ReadSession
 from recallog.reading.time_travel import AsOf, check_size, fold_onto
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.stores.store import Generation, ReadResult
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity
@@ -22,7 +23,6 @@ from recallog_schemas.errors import (
     UnknownOutcome,
 )
 from recallog_streams import dead_letters, positions
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress

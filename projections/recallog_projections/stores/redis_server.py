@@ -31,6 +31,7 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.patience import is_patient
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
@@ -237,8 +238,7 @@ class RedisServer:
 
     async def close(self) -> None:
         """Close all connections."""
-        for task in self._exchanges:
-            task.cancel()
+        await cancel_all(*self._exchanges)  # one that connects would open its connection after the others have closed
         await self._client.aclose()
         if "_patient_client" in vars(self):
             await self._patient_client.aclose()

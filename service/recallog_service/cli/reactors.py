@@ -11,13 +11,13 @@ from recallog import Memory, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog.views import ReactionsView
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction, indent_continuation
 from recallog_service.cli import console, panels, terminal, unknown_names
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
-from recallog_streams.concurrency import cancel_all
 
 
 def register(app: typer.Typer) -> None:

@@ -12,13 +12,13 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recallog import Memory
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas.errors import SettingsError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted, Pages
 from recallog_service.http.naming import LOOPBACK
 from recallog_service.http.transport import ABORT, WAITS
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.tracing import Tracing
 
 CONNECTIONS_MAX = 2_000

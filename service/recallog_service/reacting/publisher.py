@@ -17,11 +17,11 @@ import msgspec
 
 from recallog.queries import due
 from recallog.reading.query_router import QueryRouter
+from recallog_projections.concurrency import gather_limited
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import triggers
 from recallog_schemas.errors import Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import PendingTrigger
-from recallog_streams.concurrency import gather_limited
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 from recallog_streams.live import LiveProjector

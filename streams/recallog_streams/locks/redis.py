@@ -14,10 +14,10 @@ from redis.exceptions import LockError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.patience import answer_seconds
 from recallog_projections.stores.redis_server import breaker_of, connection_options, reaching
 from recallog_schemas.errors import LockTimeout, StorageUnavailable
-from recallog_streams.concurrency import cancel_all
 
 _HELD_SECONDS = 30.0
 """How long the lock outlives a holder that died."""

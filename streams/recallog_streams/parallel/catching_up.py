@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, Fetched
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.parallel import partitions
 from recallog_streams.parallel.partitions import Open, PartitionWorkers, WorkerParts

@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.projection import Projection
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.parallel.messages import Advanced, BeginCalls, CallFailed, Returned, WorkerCall
 from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickle_function, start
 from recallog_streams.progress import Progress

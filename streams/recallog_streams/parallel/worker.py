@@ -14,12 +14,12 @@ from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.rows import Changes, Fetched, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Record, kinds, limits
 from recallog_streams import identity
 from recallog_streams.collector import collect_rarely
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.fold import Fold
 from recallog_streams.parallel import messages
 from recallog_streams.parallel.messages import (

@@ -24,9 +24,9 @@ from aiokafka.errors import (
     OffsetOutOfRangeError,
 )
 
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition, KafkaClient

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from aiokafka import errors as kafka
 
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, OutOfRange
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.aiokafka_internals import (
     EARLIEST,

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from aiokafka import errors as kafka
 
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign, StorageUnavailable
-from recallog_streams.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, KafkaClient
 from recallog_streams.ledgers.kafka.connection import KafkaConnection
