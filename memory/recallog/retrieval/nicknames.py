@@ -1,47 +1,80 @@
 """Nicknames that people give themselves: after a memory says "call me Lulu", "Lulu" is a name of its author.
 
-If a question names no agent, but has words that may be names, memories with such a word and a phrase of
-`name_words.txt` are looked up by words. Nicknames are not in a view. A memory that the agent may not see, that was
-erased, or that is later than the past in question, names nobody.
+If a question names no agent, but has words that may be names, the memories that contain such a word are read for the
+phrases of `name_words.txt`. Nicknames are not in a view. A memory that the agent may not see, that was erased, or that
+is later than the past in question, names nobody.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from recallog.index.indexer import IndexSnapshot
+from recallog.reading.read_session import Snapshot
+from recallog.retrieval import by_index, persons
 from recallog.retrieval.names import SHARED_MAX, WORDS, find_possible
+from recallog.retrieval.query import RecallQuery
+from recallog_projections.index import terms
+from recallog_projections.views import settings
+from recallog_projections.views.trust import SourceClasses
+from recallog_schemas import codec
 from recallog_schemas.kinds.trust import is_untrusted
 from recallog_schemas.own_words import own_words
-from recallog_schemas.views import RecallView
 
-MEMORIES_READ = 20
-
+_MEMORIES_READ = 20
+"""From an index: those in which the words and the phrases are rarest."""
+_QUOTE = "[\"'\u2018\u2019“”„«»「」『』]"
 _BEFORE, _AFTER = (
     "|".join(WORDS[section].replace(" ", r"\s").splitlines()) for section in ("before the name", "after the name")
 )
-_QUOTE = "[\"'\u2018\u2019“”„«»「」『』]"
+_BEGINS = re.compile(
+    rf"(?<!{_QUOTE})(?<![^\W\d_\u3000-\uffff])(?:{_BEFORE})[\s:\uff1a]*{_QUOTE}?(?:ب(?=\w))?", re.IGNORECASE
+)
+_ENDS = re.compile(f"{_QUOTE}?(?:{_AFTER})")
+_GOES_ON = re.compile(r"[^\W_\u3000-\uffff]|['\u2019]s\b")
+"""After a word that is not the whole name, or not a name: "call me Lulu's friend"."""
 
 
-async def find_nicknames(question: str, ask: Callable[[str], Awaitable[RecallView]]) -> Sequence[tuple[str, str]]:
-    """The possible names in a question that are nicknames, each with an agent that said so.
+async def find_nicknames(
+    query: RecallQuery, snapshot: Snapshot, index: IndexSnapshot | None
+) -> Sequence[tuple[str, str]]:
+    """The words of a question that are nicknames, each with an agent that has it. Without an index, the memories of the
+    views are read.
 
-    `ask` returns the memories nearest to words. A nickname that several agents have names all of them, as a part of a
-    name does. Only an agent's own words count: no quotations, no entries, and nothing from tools or imports.
+    A nickname that several agents have names all of them, as a part of a name does. Only an agent's own words count: no
+    quotations, no entries, and nothing from tools or imports. If a pronoun is the subject of the question, no word is.
     """
-    possible = [word for _, _, word in find_possible(question)]
-    if not possible:
+    possible, about = [word.lower() for _, _, word in find_possible(query.text)], persons.subject(query.text)
+    if not possible or (about is not None and about.is_subject):
         return ()
-    pattern = _compile_pattern(possible)
+    if index is None:
+        read: Iterable[tuple[bytes, str | None]] = [
+            (each.data, each.text)
+            for each in snapshot.memories(query.space, query.agent)
+            if (query.offset_until is None or each.offset <= query.offset_until)
+            and any(map(str(each.data, "utf-8").lower().__contains__, possible))
+        ]
+    else:
+        searched = terms.terms(f"{' '.join(possible)} {WORDS['search']}")
+        read = await by_index.read_by_words(index, query, searched, _MEMORIES_READ)
+    sources = SourceClasses(snapshot.row(settings.SPACES, query.space))
     agents: dict[str, set[str]] = {}
-    for hit in (await ask(f"{' '.join(possible)} {WORDS['search']}")).hits:
-        if not hit.is_entry and not is_untrusted(hit.trust):
-            for match in pattern.finditer(own_words(hit.text)):
-                agents.setdefault(match[match.lastindex or 0].lower(), set()).add(hit.event.agent)
+    for data, text in read:
+        event = codec.decode(data)
+        shown = event.text if text is None else text
+        is_past = query.at_until is None or event.at <= query.at_until
+        if is_past and any(_find_claimed(shown.lower(), possible)) and not is_untrusted(sources.class_of(event)):
+            for word in _find_claimed(own_words(shown).lower(), possible):
+                agents.setdefault(word, set()).add(event.agent)
     return [(name, agent) for name, having in agents.items() if len(having) <= SHARED_MAX for agent in sorted(having)]
 
 
-def _compile_pattern(possible: Sequence[str]) -> re.Pattern[str]:
-    """The pattern of a phrase by which its author has one of these names."""
-    spaced = r"(?!\w|['\u2019]s\b)"
-    either = "|".join(re.escape(word) + (spaced if word[-1] < "\u3000" else "") for word in possible)
-    before = rf"(?<!{_QUOTE})(?<![^\W\d_\u3000-\uffff])(?:{_BEFORE})[\s:\uff1a]*{_QUOTE}?ب?({either})"
-    return re.compile(rf"{before}|({either}){_QUOTE}?(?:{_AFTER})", re.IGNORECASE)
+def _find_claimed(text: str, possible: Iterable[str]) -> Iterator[str]:
+    """The words of `possible` that the author of a text in lower case is called."""
+    for match in _BEGINS.finditer(text):
+        yield from (
+            word
+            for word in possible
+            if text.startswith(word, match.end()) and not _GOES_ON.match(text, match.end() + len(word))
+        )
+    for match in _ENDS.finditer(text):
+        yield from (word for word in possible if text.endswith(word, 0, match.start()))

@@ -6,7 +6,6 @@ Candidates come from the index and, for records that the index has not processed
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.reading.filters import Passes
@@ -34,7 +33,7 @@ from recallog.retrieval import (
 from recallog.retrieval import sources as all_sources
 from recallog.retrieval.attempts import attempt
 from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
-from recallog.retrieval.channels import KEYWORD, LATE_INTERACTION, SEMANTIC, STRUCTURE
+from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC, STRUCTURE
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.searcher import Searcher
@@ -88,9 +87,9 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
-async def _ask(reading: AgentReading, query: RecallQuery, events: int, words: str, **options: Any) -> RecallView:
+async def _ask(reading: AgentReading, query: RecallQuery, events: int, words: str) -> RecallView:
     """The memories nearest to `words` in the past that the query refers to. Its filters do not apply."""
-    about = RecallQuery(query.space, query.agent, words, asked=False, **options)
+    about = RecallQuery(query.space, query.agent, words, asked=False)
     return await _recall_events(
         reading, replace(about, offset_until=query.offset_until, at_until=query.at_until), events
     )
@@ -122,8 +121,7 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
     terms_of, scope = partial(query_terms, agents=agents), None
     words = terms_of(query.text)
     if agents and query.asked and not words.authors:
-        by_words_alone = partial(_ask, channels=frozenset({KEYWORD}), top_k=nicknames.MEMORIES_READ)
-        given = await nicknames.find_nicknames(query.text, partial(by_words_alone, reading, query, events))
+        given = await nicknames.find_nicknames(query, snapshot, opened)
         terms_of = partial(terms_of, nicknames=given)
         words = terms_of(query.text) if given else words
     if times:
