@@ -50,8 +50,7 @@ async def find_nicknames(
         read: Iterable[tuple[bytes, str | None]] = [
             (each.data, each.text)
             for each in snapshot.memories(query.space, query.agent)
-            if (query.offset_until is None or each.offset <= query.offset_until)
-            and any(map(str(each.data, "utf-8").lower().__contains__, possible))
+            if any(map(str(each.data, "utf-8").lower().__contains__, possible))
         ]
     else:
         searched = terms.terms(f"{' '.join(possible)} {WORDS['search']}")
@@ -61,8 +60,7 @@ async def find_nicknames(
     for data, text in read:
         event = codec.decode(data)
         shown = event.text if text is None else text
-        is_past = query.at_until is None or event.at <= query.at_until
-        if is_past and any(_find_claimed(shown.lower(), possible)) and not is_untrusted(sources.class_of(event)):
+        if any(_find_claimed(shown.lower(), possible)) and not is_untrusted(sources.class_of(event)):
             for word in _find_claimed(own_words(shown).lower(), possible):
                 agents.setdefault(word, set()).add(event.agent)
     return [(name, agent) for name, having in agents.items() if len(having) <= SHARED_MAX for agent in sorted(having)]
