@@ -230,6 +230,11 @@ class MemoryAccess(Host):
         """The number of newest events that each log of the views retains."""
         return self.components.log_events if self.settings is None else self.settings.log_events
 
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a call waits for another process, or for a function of the program."""
+        return limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
+
     @cached_property
     def served_home(self) -> "Path | None":
         """The folder whose index another process serves; None if this process can use the index, or if it is off."""
@@ -428,12 +433,11 @@ class MemoryAccess(Host):
         if writes:
             call.make_repeatable()
             await self.publish_reads()
-        deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
         waits = bool(call.arguments.get("wait_index"))
 
         async def serve() -> Any:
             progress = call.callbacks.get("progress", self.progress)
-            answer = await remote.call(home, self._message(call), progress, deadline_seconds, patient=waits)
+            answer = await remote.call(home, self._message(call), progress, self.deadline_seconds, patient=waits)
             if writes:
                 self._published()
                 if self.scrubber is not None:
