@@ -2,7 +2,8 @@
 
 That is the `at` of the newest of these events in the order of the ledger. It is not the latest `at`: one event of a
 producer whose clock is wrong would otherwise age everything until the real time has caught up. Events that are ahead of
-their records (`Record.is_ahead`) are counted, but set no clock.
+their records (`Record.is_ahead`) are counted, but set no clock. An entry sets no clock back: its `at` is the time of
+what it says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,7 @@ class ClockProjection:
     """
 
     name: ClassVar[str] = "clock"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     ends_runs: ClassVar[Sequence[str]] = ()
     tables = (NOW, AHEAD)
 
@@ -76,11 +77,13 @@ class ClockProjection:
                 continue
             if event.at > latest:
                 latest = event.at
-            if event.kind == _TICK or (plan.shared and event.audience is None):
+            is_entry = plan.kind.role == kinds.ENTRY
+            if event.kind == _TICK or (plan.shared and event.audience is None and not is_entry):
                 newest[""] = record
                 continue
             for reader in (event.agent, *(event.audience or ())):
-                newest[reader] = record
+                if not (is_entry and _is_past(rows, newest, event, reader)):
+                    newest[reader] = record
         if newest:
             _put(rows, space, newest, latest)
 
@@ -99,6 +102,15 @@ def newer(one: Now | None, other: Now | None) -> Now | None:
     """The row with the newer event; None if there is no event."""
     found = max((each for each in (one, other) if each is not None), key=attrgetter("offset"), default=None)
     return None if found is None or found.offset < 0 else found
+
+
+def _is_past(rows: Rows, newest: Mapping[str, Record], event: Event, reader: str) -> bool:
+    """Whether an event is earlier than the time of a reader, which may follow from an earlier record of the run."""
+    in_run = [newest[name] for name in ("", reader) if name in newest]
+    if in_run:
+        return event.at < max(in_run, key=attrgetter("offset")).event.at
+    now = newer(*(rows.get(NOW, event.space, name) for name in ("", reader)))
+    return now is not None and timestamps.micros(event.at) < now.at
 
 
 def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime) -> None:
