@@ -415,10 +415,9 @@ class MemoryAccess(Host):
     def delegate(self, call: Call) -> Awaitable[Any] | None:
         """The answer of the process that serves the index, if the call may need the index and it is served."""
         self.check_open()
-        operation = call.operation
-        if operation.maintains_index:
+        if call.operation.maintains_index:
             return self._on_served_index(call)
-        if not operation.uses_index or call.own_parts or self.served_home is None:
+        if not call.operation.uses_index or call.own_parts or self.served_home is None:
             return None
         return self._delegate(call, self.served_home)
 
@@ -428,8 +427,7 @@ class MemoryAccess(Host):
         With `wait_index`, only that process answers, once its index has processed the whole ledger. If
         that process ends meanwhile, the call is executed again.
         """
-        operation = call.operation
-        writes = operation.scope is not Scope.READ
+        writes = call.operation.scope is not Scope.READ
         if writes:
             call.make_repeatable()
             await self.publish_reads()
@@ -442,7 +440,7 @@ class MemoryAccess(Host):
                 self._published()
                 if self.scrubber is not None:
                     self.scrubber.scrub_given(call.arguments)  # only to notify the caller: it was scrubbed there
-            return operation.from_json(answer)
+            return call.operation.from_json(answer)
 
         async def start() -> None:
             index = cast("ServedIndex", self.components.index)

@@ -782,8 +782,7 @@ class Memory(Parts):
             found = await pipeline.answer(pipeline.of_memory(self, all_operations(type(self))["search"], searched))
             return await retrieval.external.add_external(found, sources, external, limit, self._access.deadline_seconds)
         page = queries.previews.page(await self._recall(space, agent, query, limit, fusion, wait_index, options), limit)
-        reason = retrieval.external.NO_SOURCE if include_external else None
-        return page.model_copy(update={"external_reason": reason})
+        return page.model_copy(update={"external_reason": retrieval.external.NO_SOURCE if include_external else None})
 
     async def _recall(
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions

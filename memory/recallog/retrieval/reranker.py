@@ -30,8 +30,7 @@ async def rerank(reranker: Reranker, found: RecallView, top_k: int, seconds: flo
         scores = await call_within(seconds, "recallog-reranker", reranker.score, found.query, texts)
         scored = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything
-        why = f"the reranker failed: {type(error).__name__}: {error}"
-        degraded = why if found.degraded is None else f"{found.degraded}; {why}"
+        degraded = "; ".join(filter(None, (found.degraded, f"the reranker failed: {type(error).__name__}: {error}")))
         return found.model_copy(update={"top_k": top_k, "hits": found.hits[:top_k], "degraded": degraded})
     hits = [hit.model_copy(update={"score": score, "parts": {"reranker": score}}) for score, hit in scored[:top_k]]
     return found.model_copy(update={"top_k": top_k, "hits": tuple(hits)})

@@ -69,8 +69,7 @@ class ClockProjection:
         for record in run:  # this loop has few calls, because every event passes it
             event = record.event
             plan = plans[event.kind]
-            by_itself = event.causation_id is not None and not sets_time(event)
-            if by_itself or not record.reached or not plan.kind.moves_time:
+            if not record.reached or not plan.kind.moves_time or (event.causation_id and not sets_time(event)):
                 continue
             if record.is_ahead:
                 _note(rows, record)
@@ -100,8 +99,7 @@ def keys(space: str, agent: str) -> list[RowKey]:
 
 def newer(one: Now | None, other: Now | None) -> Now | None:
     """The row with the newer event; None if there is no event."""
-    found = max((each for each in (one, other) if each is not None), key=attrgetter("offset"), default=None)
-    return None if found is None or found.offset < 0 else found
+    return max((each for each in (one, other) if each and each.offset >= 0), key=attrgetter("offset"), default=None)
 
 
 def _is_past(rows: Rows, newest: Mapping[str, Record], event: Event, reader: str) -> bool:
@@ -118,8 +116,7 @@ def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime)
     known, until = rows.get(NOW, space) or Now(), timestamps.micros(latest)
     bound = known.bound if until <= known.bound else -(-until // _HOUR) * _HOUR
     for reader, record in newest.items():
-        event = record.event
-        at = until if event.at is latest else timestamps.micros(event.at)
+        at = until if record.event.at is latest else timestamps.micros(record.event.at)
         rows.put(NOW, Now(at, record.offset, -1 if reader else bound), space, reader)
     if "" not in newest and bound > known.bound:
         rows.put(NOW, Now(known.at, known.offset, bound), space)
@@ -128,5 +125,4 @@ def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime)
 def _note(rows: Rows, record: Record) -> None:
     """Count an event that is ahead."""
     known = rows.get(AHEAD, record.event.space) or Ahead(0, ())
-    offsets = (*known.offsets, record.offset)[-limits.AHEAD_NOTED :]
-    rows.put(AHEAD, Ahead(known.events + 1, offsets), record.event.space)
+    rows.put(AHEAD, Ahead(known.events + 1, (*known.offsets, record.offset)[-limits.AHEAD_NOTED :]), record.event.space)
