@@ -491,8 +491,7 @@ class MemoryAccess(Host):
             near = mistakes.near_kind(event.kind)
             if near is not None and not await self._is_declared(event.space, event.kind):
                 notices.tell("publish", f"the kind {event.kind!r} is not known; did you mean {near!r}?")
-            field = mistakes.field_of(event)
-            if field is not None:
+            if (field := mistakes.field_of(event)) is not None:
                 near = mistakes.near_field(event.kind, field)
                 notices.tell("publish", f"{event.kind} has no field {field!r}; did you mean {near!r}?")
 

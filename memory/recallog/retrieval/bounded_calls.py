@@ -26,8 +26,7 @@ async def call_within(seconds: float, thread: str, function: Callable[..., Any],
         raise Unanswered(f"{CALLS_MAX} earlier calls have not ended")
     try:
         async with asyncio.timeout(seconds) as timeout:
-            in_loop = iscoroutinefunction(function)
-            found = function(*arguments) if in_loop else await _call_in_thread(thread, function, *arguments)
+            found = function(*arguments) if iscoroutinefunction(function) else await _run(thread, function, *arguments)
             return await found if isinstance(found, Awaitable) else found
     except TimeoutError as error:
         if not timeout.expired():  # the function raised it
@@ -35,8 +34,9 @@ async def call_within(seconds: float, thread: str, function: Callable[..., Any],
         raise Unanswered(f"no answer within {seconds:g} s") from error
 
 
-async def _call_in_thread(thread: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `function`. Python does not wait for a daemon thread before it ends, as it does for an executor."""
+async def _run(thread: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of `function` in a thread. Python does not wait for a daemon thread before it ends, as it does for an
+    executor."""
     result: Future[Any] = Future()
     result.set_running_or_notify_cancel()  # a query that has ended does not cancel it
 
