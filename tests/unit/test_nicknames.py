@@ -207,13 +207,15 @@ def test_a_name_in_the_same_script_is_not_compared_by_its_sound() -> None:
 def test_without_the_package_a_name_in_another_script_names_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from recallog.retrieval import spellings
+    from recallog.retrieval import names, spellings
 
     monkeypatch.setitem(sys.modules, "anyascii", None)
-    spellings._romanize.cache_clear()
+    names._sort_by_sound.cache_clear()
+    spellings.find_consonants.cache_clear()
     assert find_named("Где Мелани?", ["Melanie"]) == {}
     monkeypatch.undo()
-    spellings._romanize.cache_clear()
+    names._sort_by_sound.cache_clear()
+    spellings.find_consonants.cache_clear()
     assert set(find_named("Где Мелани?", ["Melanie"])) == {"Melanie"}
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from recallog.retrieval import time_forms
 from recallog.retrieval.sections import read_sections
-from recallog.retrieval.spellings import count_edits, sound_alike
+from recallog.retrieval.spellings import count_edits, find_consonants, sound_alike
 from recallog_projections.index import terms
 
 Span = tuple[int, int]
@@ -116,11 +116,14 @@ def find_named(
                     spans = found.setdefault(agent, [])
                     spans += [_span(question, words, range(number, number + 1))] if word.capital and parts else []
     if not question.isascii() or not all(map(str.isascii, names.by_part)):
+        by_sound = _sort_by_sound(tuple(names.by_part))
         taken = {at for spans in found.values() for span in spans for at in range(*span)}
         for start, end, text in find_possible(question):
-            for part in [each for each in names.by_part if start not in taken and sound_alike(text.lower(), each)]:
-                for agent in names.by_part[part]:
-                    found.setdefault(agent, []).append((start, end))
+            same = by_sound.get(find_consonants(text.lower()), ()) if start not in taken else ()
+            for part in same:
+                if sound_alike(text.lower(), part):
+                    for agent in names.by_part[part]:
+                        found.setdefault(agent, []).append((start, end))
     return found
 
 
@@ -165,6 +168,15 @@ def _names_of(named: tuple[tuple[str, str], ...]) -> _Names:
         for part in filter(_may_be_part, dict.fromkeys(parts)):
             by_part.setdefault(part, []).append(agent)
     return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= SHARED_MAX})
+
+
+@lru_cache(maxsize=64)
+def _sort_by_sound(parts: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """The parts by their consonants."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        found.setdefault(find_consonants(part), []).append(part)
+    return found
 
 
 def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ is later than the past in question, names nobody.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.reading.read_session import Snapshot
@@ -16,7 +17,7 @@ from recallog.retrieval.query import RecallQuery
 from recallog_projections.index import terms
 from recallog_projections.views import settings
 from recallog_projections.views.trust import SourceClasses
-from recallog_schemas import codec
+from recallog_schemas import codec, limits
 from recallog_schemas.kinds.trust import is_untrusted
 from recallog_schemas.own_words import own_words
 
@@ -43,7 +44,8 @@ async def find_nicknames(
     A nickname that several agents have names all of them, as a part of a name does. Only an agent's own words count: no
     quotations, no entries, and nothing from tools or imports. If a pronoun is the subject of the question, no word is.
     """
-    possible, about = [word.lower() for _, _, word in find_possible(query.text)], persons.subject(query.text)
+    possible = [word.lower() for _, _, word in islice(find_possible(query.text), limits.RECALL_TERMS_MAX)]
+    about = persons.subject(query.text)
     if not possible or (about is not None and about.is_subject):
         return ()
     if index is None:

@@ -24,13 +24,19 @@ def sound_alike(one: str, other: str) -> bool:
     """Whether two words in lower case may be one name, if one of them is in ASCII and the other is not."""
     if one.isascii() == other.isascii():
         return False
-    letters, others = _romanize(one), _romanize(other)
-    consonants = _consonants(letters)
+    consonants = find_consonants(one)
     return (
         bool(consonants)
-        and consonants == _consonants(others)
-        and (len(consonants) >= _CONSONANTS_MIN or count_edits(letters, others) <= 1)
+        and consonants == find_consonants(other)
+        and (len(consonants) >= _CONSONANTS_MIN or count_edits(_romanize(one), _romanize(other)) <= 1)
     )
+
+
+@lru_cache(maxsize=16_384)
+def find_consonants(word: str) -> str:
+    """The consonants of a word in lower case, after "a" if it begins with a vowel; "" if they are not known."""
+    letters = _romanize(word)
+    return _REPEATED.sub(r"\1", _VOWELS.sub("a", letters[:1]) + _VOWELS.sub("", letters[1:]))
 
 
 def count_edits(one: str, other: str) -> int:
@@ -46,7 +52,6 @@ def count_edits(one: str, other: str) -> int:
     return row[-1]
 
 
-@lru_cache(maxsize=16_384)
 def _romanize(word: str) -> str:
     """A word in Latin letters, in one spelling for each sound; "" without the package."""
     try:
@@ -57,8 +62,3 @@ def _romanize(word: str) -> str:
     for spelling, sound in _SOUNDS:
         letters = letters.replace(spelling, sound)
     return _REPEATED.sub(r"\1", _SILENT.sub("", letters).replace("r", "l"))
-
-
-def _consonants(letters: str) -> str:
-    """The consonants of a word, after "a" if it begins with a vowel."""
-    return _REPEATED.sub(r"\1", _VOWELS.sub("a", letters[:1]) + _VOWELS.sub("", letters[1:]))
