@@ -116,14 +116,10 @@ def find_named(
                     spans = found.setdefault(agent, [])
                     spans += [_span(question, words, range(number, number + 1))] if word.capital and parts else []
     if not question.isascii() or not all(map(str.isascii, names.by_part)):
-        by_sound = _sort_by_sound(tuple(names.by_part))
         taken = {at for spans in found.values() for span in spans for at in range(*span)}
-        for start, end, text in find_possible(question):
-            same = by_sound.get(find_consonants(text.lower()), ()) if start not in taken else ()
-            for part in same:
-                if sound_alike(text.lower(), part):
-                    for agent in names.by_part[part]:
-                        found.setdefault(agent, []).append((start, end))
+        for agent, span in _find_by_sound(question, names.by_part):
+            if span[0] not in taken:
+                found.setdefault(agent, []).append(span)
     return found
 
 
@@ -168,6 +164,15 @@ def _names_of(named: tuple[tuple[str, str], ...]) -> _Names:
         for part in filter(_may_be_part, dict.fromkeys(parts)):
             by_part.setdefault(part, []).append(agent)
     return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= SHARED_MAX})
+
+
+def _find_by_sound(question: str, by_part: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Span]]:
+    """The agents that the question names in another script."""
+    by_sound = _sort_by_sound(tuple(by_part))
+    for start, end, text in find_possible(question):
+        for part in by_sound.get(find_consonants(text.lower()), ()):
+            if sound_alike(text.lower(), part):
+                yield from ((agent, (start, end)) for agent in by_part[part])
 
 
 @lru_cache(maxsize=64)
