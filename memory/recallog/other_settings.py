@@ -51,12 +51,14 @@ def _read_workspace() -> str | None:
 
 
 def _read_index() -> str | None:
+    chosen = _word("MEMORY_INDEX")
+    if chosen in _OFF:
+        return "off"
     for variable in ("MEMORY_INDEX", "MEMORY_INDEX_BACKEND"):
         if _word(variable) in _HOSTED:
             raise SettingsError(f"{variable}: there is no hosted index, and MEM0_API_KEY is not used. {_INSTEAD}")
-    chosen = _word("MEMORY_INDEX")
-    if chosen is None or chosen in _OFF:
-        return None if chosen is None else "off"
+    if chosen is None:
+        return None
     if chosen not in _ON:
         raise SettingsError(f"MEMORY_INDEX: should be true or false. {_INSTEAD}")
     provider, config = _part("vector_store")

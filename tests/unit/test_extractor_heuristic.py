@@ -177,7 +177,6 @@ def test_dates_of_facts() -> None:
     [
         'You told me: "I live in Oslo."',
         'She told me: "My sister Anna is a pilot."',
-        "He wrote, “My favorite food is sushi.”",
         'She said, "Bern is where my sister lives."',
         "He said “I am allergic to nuts.” Then he left.",
     ],

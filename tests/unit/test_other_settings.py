@@ -33,6 +33,7 @@ def test_an_index_that_is_on_is_the_embedded_one(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("word", ["", "0", "false", "no", "off"])
 def test_an_index_that_is_off_is_off(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     assert settings(monkeypatch, MEMORY_INDEX=word).index == "off"
+    assert settings(monkeypatch, MEMORY_INDEX=word, MEMORY_INDEX_BACKEND="cloud").index == "off"
 
 
 @pytest.mark.parametrize("variable", ["MEMORY_INDEX", "MEMORY_INDEX_BACKEND"])

@@ -18,7 +18,7 @@ from recallog_schemas.views import ExternalHit, SearchPage
 ExternalSource = Callable[[str, str, str, int], Any]
 """`source(space, agent, query, limit)` returns the best `limit` results for a query, best first, and may be `async`. A
 result is a text, or a mapping with `text` and, if known, `id` and `score`. It must return only what the agent may read
-in the space. One that is not `async` is called in a thread."""
+in the space. One that is not `async`, such as a generator, runs in a thread."""
 NO_SOURCE = "no external source is connected"
 
 CALLS_MAX = 64
@@ -45,15 +45,14 @@ async def _ask(
     given, thread = (page.space, page.agent, page.query, limit), f"recallog-external-{name}"
     if [each.name for each in threading.enumerate()].count(thread) >= CALLS_MAX:
         return (), f"{CALLS_MAX} earlier calls have not ended"
+    deadline = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with deadline:
             found = source(*given) if iscoroutinefunction(source) else await _call_in_thread(source, given, thread)
             found = await found if isinstance(found, Awaitable) else found
         return [_make_hit(name, each) for each in islice(found, limit)], None
-    except TimeoutError:
-        return (), f"no answer within {seconds:g} s"
     except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
-        return (), type(error).__name__
+        return (), f"no answer within {seconds:g} s" if deadline.expired() else type(error).__name__
 
 
 async def _call_in_thread(source: ExternalSource, arguments: Sequence[Any], thread: str) -> Any:
@@ -63,7 +62,9 @@ async def _call_in_thread(source: ExternalSource, arguments: Sequence[Any], thre
 
     def call() -> None:
         try:
-            result.set_result(source(*arguments))
+            found = source(*arguments)
+            # A generator works while it is read.
+            result.set_result(found if isinstance(found, Awaitable) else list(islice(found, arguments[-1])))
         except BaseException as error:  # noqa: BLE001 - the query gets it
             result.set_exception(error)
 
