@@ -160,7 +160,7 @@ class _ReadFields(dict[str, Any]):
 def _map_rows(
     connection: sqlite3.Connection, name: str, event_of: EventOfRow, into: Destination, unused: Container[str]
 ) -> Iterator[StoreRow]:
-    columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
+    columns = connection.execute(f"PRAGMA table_info({_quote(name)})").fetchall()
     keys = [each["name"] for each in columns if each["pk"]]
     read: set[str] = set()
     has_events = False
