@@ -108,6 +108,14 @@ def test_what_cannot_be_mapped_is_an_error_that_names_our_setting(
         settings(monkeypatch, MEMORY_INDEX="1", MEMORY_INDEX_CONFIG=given)
 
 
+@pytest.mark.parametrize("given", ["[", config(embedder=("openai", {"model": "m", "api_key": "secret"}))])
+def test_the_key_of_another_embedder_is_not_read(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """It was once sent to our embedder."""
+    ours = {"RECALLOG_INDEX": "embedded", "RECALLOG_EMBEDDER": "https://ours/v1#m"}
+    found = settings(monkeypatch, MEMORY_INDEX="1", MEMORY_INDEX_CONFIG=given, **ours)
+    assert (found.embedder, found.embedder_api_key) == ("https://ours/v1#m", None)
+
+
 def test_a_configuration_without_an_index_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings(monkeypatch, MEMORY_INDEX_CONFIG="[").index is None
 
