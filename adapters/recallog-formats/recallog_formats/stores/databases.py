@@ -51,7 +51,7 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
     for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
         try:
             if _is_database(each):
-                with snapshot_of(each) as connection:
+                with _naming_errors(each), closing(_connect(each)) as connection:
                     found[each] = {name for (name,) in connection.execute(_TABLES)}
         except InvalidArgument as error:
             if each == path:
@@ -64,18 +64,35 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
 @contextmanager
 def snapshot_of(database: Path) -> Iterator[sqlite3.Connection]:
     """A copy of a database as of now. Its owner may have it open: the copy takes no lock while rows are read."""
+    with (
+        _naming_errors(database),
+        TemporaryDirectory(prefix="recallog-") as folder,
+        closing(sqlite3.connect(Path(folder, "copy.sqlite"))) as copy,
+    ):
+        with closing(_connect(database)) as original:
+            original.backup(copy)
+        copy.row_factory = sqlite3.Row
+        copy.text_factory = _decode
+        yield copy
+
+
+def _connect(database: Path) -> sqlite3.Connection:
+    """A connection that does not write, also not the files beside a database in WAL mode."""
+    source = f"file:{quote(str(database.resolve()))}?mode=ro{'&immutable=1' if _is_at_rest(database) else ''}"
+    connection = sqlite3.connect(source, uri=True, timeout=_WAIT_SECONDS)
+    connection.text_factory = _decode
+    return connection
+
+
+def _decode(text: bytes) -> str:
+    """Text that is not UTF-8 becomes an event that is refused with its place, and the other rows are read."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _naming_errors(database: Path) -> Iterator[None]:
     try:
-        with (
-            TemporaryDirectory(prefix="recallog-") as folder,
-            closing(sqlite3.connect(Path(folder, "copy.sqlite"))) as copy,
-        ):
-            source = f"file:{quote(str(database.resolve()))}?mode=ro{'&immutable=1' if _is_at_rest(database) else ''}"
-            with closing(sqlite3.connect(source, uri=True, timeout=_WAIT_SECONDS)) as original:
-                original.backup(copy)
-            copy.row_factory = sqlite3.Row
-            # Text that is not UTF-8 becomes an event that is refused with its place, and the other rows are read.
-            copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            yield copy
+        yield
     except sqlite3.Error as error:
         raise InvalidArgument(f"cannot read {database}: {error}; {_advise(error)}", path="PATH") from None
 
