@@ -41,10 +41,9 @@ _INSTEAD = (
 
 def read(given: Collection[str] = ()) -> Mapping[str, Any]:
     """The settings by name, without those in `given`. Raises `SettingsError`, which names the setting to use."""
-    readers = (_read_index, _read_embedder, _read_api_key, _read_workspace)
+    readers = zip(VARIABLES, (_read_index, _read_embedder, _read_api_key, _read_workspace), strict=True)
     known = {*given, "embedder_api_key"} if "embedder" in given else given  # no key goes to another embedder
-    found = {name: reader() for name, reader in zip(VARIABLES, readers, strict=True) if name not in known}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, reader in readers if name not in known and (value := reader()) is not None}
 
 
 def _read_workspace() -> str | None:

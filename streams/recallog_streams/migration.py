@@ -121,8 +121,8 @@ class _Copier:
             self._present[space] = hash((self._present.get(space, 0), id_))
 
     async def append_missing(self, *, only_copies: bool = False) -> None:
-        """Append the events that `copy_until` has skipped and the target lacks: in spaces of which it has events twice,
-        or others.
+        """Append the events that `copy_until` has skipped and the target lacks. These are of spaces of which the target
+        has some events twice, or events that the source does not have.
 
         With `only_copies`, raise `LedgerMismatch` if it has others, or those of the source in another order.
         """

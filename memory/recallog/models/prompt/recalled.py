@@ -75,7 +75,7 @@ class MessagesOfSession:
     def key(space: str, agent: str, session: str) -> RowKey:
         return RowKey(conversations.COMPACTIONS.name, space, agent, session)
 
-    def tell(self, event: Event, offset: int) -> bool:
+    def has(self, event: Event, offset: int) -> bool:
         """Whether the conversation itself contains an event, as a message that was not compacted."""
         is_within = event.session == self.session and offset > self.since
         return is_within and projection.is_message_of(event, self.agent)
@@ -236,7 +236,7 @@ def choose_hits(
     close = [hit for hit in close if hit.is_entry or plain(hit.event.text) not in queries]
     for known in (asked.passed, None if auto is None else auto.messages):
         if known is not None:
-            close = [hit for hit in close if not known.tell(hit.event, hit.position.offset)]
+            close = [hit for hit in close if not known.has(hit.event, hit.position.offset)]
     if auto is None:
         return close[: rag.limit]
     left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()

@@ -241,12 +241,12 @@ class ServerEngine(Engine):
             return []
         start = tenancy.stored_id(first)
         records = []
-        if not tenancy.follows_turn(start):
+        if not tenancy.has_wrapped(start):
             records = await self._scroll(tenancy, start, limit, vectors=vectors)
             start = _FIRST_ID
-        if len(records) < limit and tenancy.follows_turn(start):
+        if len(records) < limit and tenancy.has_wrapped(start):
             more = await self._scroll(tenancy, start, limit - len(records), vectors=vectors)
-            records += [record for record in more if tenancy.follows_turn(str(record.id))]
+            records += [record for record in more if tenancy.has_wrapped(str(record.id))]
         return [make_point(_as_written(record, tenancy)) for record in records]
 
     async def _scroll(self, tenancy: Tenancy, start: str, limit: int, *, vectors: bool) -> list[qdrant.Record]:
