@@ -127,6 +127,8 @@ async def test_our_settings_take_precedence(monkeypatch: pytest.MonkeyPatch, tmp
     assert Settings.valid(index="embedded").index == "embedded"
     async with Memory.in_memory() as memory:
         assert await memory.spaces() is not None
+    assert settings(monkeypatch, recallog_index="off").index == "off"
+    monkeypatch.delenv("recallog_index")
     (tmp_path / "index").write_text("off")
     assert settings(monkeypatch, RECALLOG_INDEX_FILE=str(tmp_path / "index")).index == "off"
 
