@@ -784,7 +784,8 @@ class Memory(Parts):
             seconds = limits.DEADLINE_SECONDS if settings is None else settings.deadline_seconds
             return await retrieval.external.add_external(found, sources, external, limit, seconds)
         page = queries.previews.page(await self._recall(space, agent, query, limit, fusion, wait_index, options), limit)
-        return page.model_copy(update={"external_reason": retrieval.external.NO_SOURCE}) if include_external else page
+        reason = retrieval.external.NO_SOURCE if include_external else None
+        return page.model_copy(update={"external_reason": reason})
 
     async def _recall(
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions

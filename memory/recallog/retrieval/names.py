@@ -125,10 +125,9 @@ def _names_of(agents: tuple[str, ...]) -> _Names:
 def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
     """The part that begins with a word; empty if several do. "San" in "San Francisco" is not short for another name."""
     word, around = words[number], words[max(1, number - 1) : number + 2]
-    is_alone = number > 0 and word.capital and sum(each.capital for each in around) == 1
-    if not is_alone or word.text in _SHORT_TIMES:
+    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in _SHORT_TIMES:
         return []
-    longer = [part for part in parts if part.startswith(word.text)]
+    longer = [part for part in parts if word.capital and part.startswith(word.text)]
     return longer if len(longer) == 1 else []
 
 
