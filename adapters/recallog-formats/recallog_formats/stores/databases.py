@@ -12,6 +12,10 @@ from recallog import InvalidArgument, InvalidEvent
 from recallog_formats.stores.store import Destination, EventOfRow, StoreRow, map_row
 
 _MAGIC = b"SQLite format 3\0"
+_APPLICATION = slice(68, 72)
+"""Where the header of a database has the id of the program that has created it."""
+_OURS = b"Rc"
+"""How the ids of Recallog's own files begin: a folder may contain the memory to which it is imported."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
 _WAIT_SECONDS = 30.0
 
@@ -50,7 +54,7 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
     unreadable: list[StoreRow] = []
     for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
         try:
-            if _is_database(each):
+            if _is_foreign_database(each):
                 with _naming_errors(each), closing(_connect(each)) as connection:
                     found[each] = {name for (name,) in connection.execute(_TABLES)}
         except InvalidArgument as error:
@@ -102,13 +106,17 @@ def _advise(error: sqlite3.Error) -> str:
     return "close the program that uses it, or copy the file" if is_in_use else "it is damaged: repair it, or remove it"
 
 
-def _is_database(path: Path) -> bool:
-    """Raises `InvalidArgument` if it cannot be read, also if its folder may not be searched."""
+def _is_foreign_database(path: Path) -> bool:
+    """Whether a file is a database of another program.
+
+    Raises `InvalidArgument` if it cannot be read, also if its folder may not be searched.
+    """
     try:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+            header = file.read(_APPLICATION.stop)
+            return header.startswith(_MAGIC) and not header[_APPLICATION].startswith(_OURS)
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="PATH") from None
 
