@@ -14,7 +14,7 @@ import pytest
 from recallog import Memory, Settings
 from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
-from recallog.retrieval import external
+from recallog.retrieval import bounded_calls
 from recallog.retrieval.external import NO_SOURCE
 from support.cli import recallog
 from support.waiting import WAIT_SECONDS, until
@@ -180,7 +180,7 @@ async def test_a_source_that_never_answers_does_not_take_the_threads_of_the_memo
 async def test_a_source_that_never_answers_takes_few_threads_and_none_of_another_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external, "CALLS_MAX", 2)
+    monkeypatch.setattr(bounded_calls, "CALLS_MAX", 2)
     released, called = threading.Event(), []
 
     def stuck(space: str, agent: str, query: str, limit: int) -> Sequence[str]:
