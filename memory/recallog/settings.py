@@ -150,7 +150,7 @@ class Settings(BaseSettings):
     program that asked for it."""
     deadline_seconds: float = Field(default=limits.DEADLINE_SECONDS, gt=0)
     """How long a query waits for another process or server that does not respond: for a connection, for each answer,
-    and when the memory is closed. It also limits the calls of external sources and of a reranker.
+    and when the memory is closed. It also limits external sources; a reranker may take five times as long.
     Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a query on a cluster waits until the workers have processed the position that it names in `after`."""
