@@ -393,11 +393,7 @@ class MemoryAccess(Host):
         return self.router.of_space(space, query, after, as_of)
 
     async def of_views(
-        self,
-        table: Table[Any] | Log[Any],
-        space: str,
-        at: At,
-        query: "Callable[[ReadSession], Awaitable[Result]]",
+        self, table: Table[Any] | Log[Any], space: str, at: At, query: "Callable[[ReadSession], Awaitable[Result]]"
     ) -> Result:
         """The result of a query of the views that have a table or a log: the built-in views, or those of the program.
 

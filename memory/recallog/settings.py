@@ -63,9 +63,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def list_set(cls) -> set[str]:
-        """The settings that have a variable of their own in the environment."""
-        variables = {name: variable_of(name) for name in cls.model_fields}
-        return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & os.environ.keys()}
+        """The settings that have a variable of their own in the environment, in small or capital letters."""
+        variables, present = {name: variable_of(name) for name in cls.model_fields}, {*map(str.upper, os.environ)}
+        return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & present}
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:

@@ -4,7 +4,8 @@ Their results are shown apart from those of the memory. They are not ranked, sto
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from recallog_schemas.views import ExternalHit, SearchPage
 ExternalSource = Callable[[str, str, str, int], Any]
 """`source(space, agent, query, limit)` returns the best `limit` results for a query, best first, and may be `async`. A
 result is a text, or a mapping with `text` and, if known, `id` and `score`. It must return only what the agent may read
-in the space. One that is not `async` is called in a thread."""
+in the space. One that is not `async`, such as a generator, runs in a thread."""
 NO_SOURCE = "no external source is connected"
 
 
@@ -37,11 +38,17 @@ async def _ask(
     name: str, source: ExternalSource, page: SearchPage, limit: int, seconds: float
 ) -> tuple[Sequence[ExternalHit], str | None]:
     given, thread = (page.space, page.agent, page.query, limit), f"recallog-external-{name}"
+    function = source if iscoroutinefunction(source) else lambda *asked: _read(source(*asked), limit)
     try:
-        found = await call_within(seconds, thread, source, *given)
+        found = await call_within(seconds, thread, function, *given)
         return [_make_hit(name, each) for each in islice(found, limit)], None
     except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
         return (), str(error) if isinstance(error, Unanswered) else type(error).__name__
+
+
+def _read(found: Any, limit: int) -> Any:
+    """The first results, in the thread that calls the source: a generator works while it is read."""
+    return found if isinstance(found, Awaitable) else list(islice(found, limit))
 
 
 def _make_hit(name: str, found: str | Mapping[str, Any]) -> ExternalHit:
