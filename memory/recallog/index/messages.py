@@ -95,6 +95,9 @@ class Serve(msgspec.Struct, tag=True):
 class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
+    embedder: str | None = None
+    """The client's setting. A service with another one ends if it cannot index, so that the client starts its own."""
+
 
 FolderCall = Perform | Recall | Health
 Call = FolderCall | Serve
