@@ -25,14 +25,7 @@ from recallog_projections.index.documents import DocumentMaker, Index, built_in_
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.index.engines.engine import Engine
-from recallog_projections.index.store import (
-    IndexStore,
-    MadeWith,
-    added_documents,
-    collection_of,
-    damage,
-    made_with,
-)
+from recallog_projections.index.store import IndexStore, MadeWith, added_documents, collection_of, damage, made_with
 from recallog_projections.index.unread import unread
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store

@@ -81,8 +81,7 @@ class ServiceProcess:
 
         Raises `IndexUnavailable` if its process cannot be started, or does not respond.
         """
-        found = self._settings
-        health = await read_health(self._home, found.deadline_seconds, embedder=found.embedder, patient=patient)
+        health = await read_health(self._settings, patient=patient)
         if health is not None:
             self._failures = 0
         else:

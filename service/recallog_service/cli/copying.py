@@ -58,8 +58,7 @@ def copy_command(
 
     async def work() -> None:
         settings = Settings.valid()
-        folder = terminal.folder_without_ledger(settings.model_copy(update={"ledger": source}))
-        if folder is not None:
+        if (folder := terminal.folder_without_ledger(settings.model_copy(update={"ledger": source}))) is not None:
             raise InvalidArgument(f"there is no memory in {folder}; name its folder", path="SOURCE", rule="missing")
         origin = ledger_at(source, settings)
         try:

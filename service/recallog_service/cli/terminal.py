@@ -40,8 +40,7 @@ _POLL_SECONDS = 0.2
 _WIDTH_OF_A_PIPE = 100
 
 Home = Annotated[
-    Path | None,
-    typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
+    Path | None, typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog")
 ]
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
