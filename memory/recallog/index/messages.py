@@ -96,7 +96,8 @@ class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
     embedder: str | None = None
-    """The client's setting. A service with another one ends if it cannot index, so that the client starts its own."""
+    """The setting of a client that would start a service: one with another embedder that cannot index ends. None: a
+    client that only asks."""
 
 
 FolderCall = Perform | Recall | Health

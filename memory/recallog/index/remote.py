@@ -11,7 +11,6 @@ import msgspec
 
 from recallog import layout
 from recallog.index import messages
-from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
@@ -67,14 +66,15 @@ async def call(
         raise
 
 
-async def read_health(settings: Settings, *, patient: bool = False) -> messages.HealthReport | None:
+async def read_health(
+    home: Path, deadline_seconds: float, *, embedder: str | None = None, patient: bool = False
+) -> messages.HealthReport | None:
     """Whether the index of a folder follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
     The address file does not prove that a service runs: a killed process leaves it behind.
     """
     try:
-        asked = messages.Health(settings.embedder)
-        data = await call(settings.home, asked, deadline_seconds=settings.deadline_seconds, patient=patient)
+        data = await call(home, messages.Health(embedder), deadline_seconds=deadline_seconds, patient=patient)
     except ServiceAbsent:
         return None
     return msgspec.json.decode(data, type=messages.HealthReport)

@@ -148,7 +148,7 @@ class ServedIndex(SemanticIndex):
         return await self._service.start(patient=True)
 
     async def health(self) -> messages.HealthReport | None:
-        return await read_health(self._settings)
+        return await read_health(self.home, self.deadline_seconds)
 
     def note_damage(self, partition: int, found: str) -> None:
         """Does nothing: the service finds the damage, and repairs it."""
