@@ -80,19 +80,19 @@ async def chat(assistant: Assistant, user: str) -> None:
         except EOFError:
             return
         command, _, rest = line.partition(" ")
-        if command == "/known":
-            print("\n".join(await assistant.facts_about(user)) or "(nothing)")
-        elif command == "/keep" and rest:
-            await assistant.keep(user, rest)
-        elif command == "/forget":
-            print(f"{await assistant.forget(user)} events erased")
-        elif line.startswith("/"):
-            print(HELP)
-        elif line:
-            try:
+        try:
+            if command == "/known":
+                print("\n".join(await assistant.facts_about(user)) or "(nothing)")
+            elif command == "/keep" and rest:
+                await assistant.keep(user, rest)
+            elif command == "/forget":
+                print(f"{await assistant.forget(user)} events erased")
+            elif line.startswith("/"):
+                print(HELP)
+            elif line:
                 print(await assistant.reply(user, line))
-            except (httpx.HTTPError, RecallogError) as error:
-                print(f"(no answer: {error})")
+        except (httpx.HTTPError, RecallogError) as error:
+            print(f"(failed: {error})")
 
 
 def web(assistant: Assistant, tokens: Mapping[str, str]) -> Starlette:

@@ -55,10 +55,11 @@ class Project:
         notes, removed, left_out = 0, 0, list[str]()
         known = {key async for key in self._keys(DOCUMENTS)}
         found = {path.relative_to(self._root).as_posix(): path for path in notes_in(self._root)}
-        for key, path in found.items():
+        for key, path in [*found.items()]:
             data = path.read_bytes()
             if len(data) > NOTE_BYTES_MAX:
                 left_out.append(f"{key}: larger than {NOTE_BYTES_MAX:,} bytes")
+                del found[key]  # so that no former text of the note is quoted
                 continue
             text = data.decode(errors="replace")
             present = (await self._memory.items.get(self.space, AGENT, DOCUMENTS, key)).item
@@ -67,6 +68,7 @@ class Project:
                     await self._memory.items.put(self.space, AGENT, DOCUMENTS, key, text)
                 except InvalidArgument as error:  # its JSON has escapes, and is longer than the file
                     left_out.append(f"{key}: {error}")
+                    del found[key]
                     continue
                 notes += 1
         for key in known - found.keys():
@@ -112,10 +114,10 @@ class Project:
         item = (await self._memory.items.get(self.space, AGENT, OPEN, id_)).item
         if item is None:
             return False
-        await self._memory.items.delete(self.space, AGENT, OPEN, id_)
         text = f"Closed {id_}: {item.value}" + (f" Done: {done}" if done else "")
         event = {"space": self.space, "agent": AGENT, "kind": "agent.spoke", "id": f"closed-{id_}"}
-        await self._memory.publish({**event, "payload": {"text": text}})
+        await self._memory.publish({**event, "payload": {"text": text}})  # first, so that it is not lost
+        await self._memory.items.delete(self.space, AGENT, OPEN, id_)
         return True
 
     async def open_items(self) -> list[str]:

@@ -230,6 +230,11 @@ class MemoryAccess(Host):
         """The number of newest events that each log of the views retains."""
         return self.components.log_events if self.settings is None else self.settings.log_events
 
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a call waits for another process, or for a function of the program."""
+        return limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
+
     @cached_property
     def served_home(self) -> "Path | None":
         """The folder whose index another process serves; None if this process can use the index, or if it is off."""
@@ -388,11 +393,7 @@ class MemoryAccess(Host):
         return self.router.of_space(space, query, after, as_of)
 
     async def of_views(
-        self,
-        table: Table[Any] | Log[Any],
-        space: str,
-        at: At,
-        query: "Callable[[ReadSession], Awaitable[Result]]",
+        self, table: Table[Any] | Log[Any], space: str, at: At, query: "Callable[[ReadSession], Awaitable[Result]]"
     ) -> Result:
         """The result of a query of the views that have a table or a log: the built-in views, or those of the program.
 
@@ -410,10 +411,9 @@ class MemoryAccess(Host):
     def delegate(self, call: Call) -> Awaitable[Any] | None:
         """The answer of the process that serves the index, if the call may need the index and it is served."""
         self.check_open()
-        operation = call.operation
-        if operation.maintains_index:
+        if call.operation.maintains_index:
             return self._on_served_index(call)
-        if not operation.uses_index or call.own_parts or self.served_home is None:
+        if not call.operation.uses_index or call.own_parts or self.served_home is None:
             return None
         return self._delegate(call, self.served_home)
 
@@ -423,22 +423,20 @@ class MemoryAccess(Host):
         With `wait_index`, only that process answers, once its index has processed the whole ledger. If
         that process ends meanwhile, the call is executed again.
         """
-        operation = call.operation
-        writes = operation.scope is not Scope.READ
+        writes = call.operation.scope is not Scope.READ
         if writes:
             call.make_repeatable()
             await self.publish_reads()
-        deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
         waits = bool(call.arguments.get("wait_index"))
 
         async def serve() -> Any:
             progress = call.callbacks.get("progress", self.progress)
-            answer = await remote.call(home, self._message(call), progress, deadline_seconds, patient=waits)
+            answer = await remote.call(home, self._message(call), progress, self.deadline_seconds, patient=waits)
             if writes:
                 self._published()
                 if self.scrubber is not None:
                     self.scrubber.scrub_given(call.arguments)  # only to notify the caller: it was scrubbed there
-            return operation.from_json(answer)
+            return call.operation.from_json(answer)
 
         async def start() -> None:
             index = cast("ServedIndex", self.components.index)
@@ -489,8 +487,7 @@ class MemoryAccess(Host):
             near = mistakes.near_kind(event.kind)
             if near is not None and not await self._is_declared(event.space, event.kind):
                 notices.tell("publish", f"the kind {event.kind!r} is not known; did you mean {near!r}?")
-            field = mistakes.field_of(event)
-            if field is not None:
+            if (field := mistakes.field_of(event)) is not None:
                 near = mistakes.near_field(event.kind, field)
                 notices.tell("publish", f"{event.kind} has no field {field!r}; did you mean {near!r}?")
 

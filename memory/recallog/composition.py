@@ -361,11 +361,7 @@ def _no_place_of_keys() -> "SealingKeys":
 
 
 def _index(
-    settings: Settings,
-    ledger: Ledger,
-    database: Database,
-    given: "Embedder | None",
-    models: "Sequence[Model] | None",
+    settings: Settings, ledger: Ledger, database: Database, given: "Embedder | None", models: "Sequence[Model] | None"
 ) -> SemanticIndex | None:
     """The semantic index, or None if it is off. Its modules are imported when it is first used.
 

@@ -780,12 +780,9 @@ class Memory(Parts):
             given = {"limit": limit, "fusion": fusion, "wait_index": wait_index, **options}
             searched = {"space": space, "agent": agent, "query": query, **given}
             found = await pipeline.answer(pipeline.of_memory(self, all_operations(type(self))["search"], searched))
-            settings = self._access.settings
-            seconds = limits.DEADLINE_SECONDS if settings is None else settings.deadline_seconds
-            return await retrieval.external.add_external(found, sources, external, limit, seconds)
+            return await retrieval.external.add_external(found, sources, external, limit, self._access.deadline_seconds)
         page = queries.previews.page(await self._recall(space, agent, query, limit, fusion, wait_index, options), limit)
-        reason = retrieval.external.NO_SOURCE if include_external else None
-        return page.model_copy(update={"external_reason": reason})
+        return page.model_copy(update={"external_reason": retrieval.external.NO_SOURCE if include_external else None})
 
     async def _recall(
         self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions
@@ -793,10 +790,11 @@ class Memory(Parts):
         if self._reranker is not None:
             given = {"top_k": max(top_k, limits.RERANKED_MEMORIES), "fusion": fusion, "wait_index": wait_index}
             asked = {"space": space, "agent": agent, "query": query, **given, **options}
-            plain, operation = self._without_reranker(), all_operations(type(self))["recall"]
+            plain, operation = copy(self), all_operations(type(self))["recall"]
+            plain._reranker = None
             # This answer does not count: only the hits that are shown count as read.
             best = await pipeline.answer(pipeline.of_memory(plain, operation, asked))
-            return await retrieval.reranker.rerank(self._reranker, best, top_k)
+            return await retrieval.reranker.rerank(self._reranker, best, top_k, self._access.deadline_seconds)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
         weights = retrieval.preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
@@ -1039,11 +1037,6 @@ class Memory(Parts):
 
             return loading.external(settings.external)
         return self._external or {}
-
-    def _without_reranker(self) -> Self:
-        plain = copy(self)
-        plain._reranker = None
-        return plain
 
     def _wake_reactor(self) -> None:
         """Wake the reactor in the background: events have been published."""

@@ -41,9 +41,9 @@ _INSTEAD = (
 
 def read(given: Collection[str] = ()) -> Mapping[str, Any]:
     """The settings by name, without those in `given`. Raises `SettingsError`, which names the setting to use."""
-    readers = (_read_index, _read_embedder, _read_api_key, _read_workspace)
-    found = {name: reader() for name, reader in zip(VARIABLES, readers, strict=True) if name not in given}
-    return {name: value for name, value in found.items() if value is not None}
+    readers = zip(VARIABLES, (_read_index, _read_embedder, _read_api_key, _read_workspace), strict=True)
+    known = {*given, "embedder_api_key"} if "embedder" in given else given  # no key goes to another embedder
+    return {name: value for name, reader in readers if name not in known and (value := reader()) is not None}
 
 
 def _read_workspace() -> str | None:
@@ -51,12 +51,14 @@ def _read_workspace() -> str | None:
 
 
 def _read_index() -> str | None:
+    chosen = _word("MEMORY_INDEX")
+    if chosen in _OFF:
+        return "off"
     for variable in ("MEMORY_INDEX", "MEMORY_INDEX_BACKEND"):
         if _word(variable) in _HOSTED:
             raise SettingsError(f"{variable}: there is no hosted index, and MEM0_API_KEY is not used. {_INSTEAD}")
-    chosen = _word("MEMORY_INDEX")
-    if chosen is None or chosen in _OFF:
-        return None if chosen is None else "off"
+    if chosen is None:
+        return None
     if chosen not in _ON:
         raise SettingsError(f"MEMORY_INDEX: should be true or false. {_INSTEAD}")
     provider, config = _part("vector_store")

@@ -63,9 +63,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def list_set(cls) -> set[str]:
-        """The settings that have a variable of their own in the environment."""
-        variables = {name: variable_of(name) for name in cls.model_fields}
-        return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & os.environ.keys()}
+        """The settings that have a variable of their own in the environment, in small or capital letters."""
+        variables, present = {name: variable_of(name) for name in cls.model_fields}, {*map(str.upper, os.environ)}
+        return {name for name, variable in variables.items() if {variable, f"{variable}_FILE"} & present}
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:
@@ -150,7 +150,8 @@ class Settings(BaseSettings):
     program that asked for it."""
     deadline_seconds: float = Field(default=limits.DEADLINE_SECONDS, gt=0)
     """How long a query waits for another process or server that does not respond: for a connection, for each answer,
-    and when the memory is closed. Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
+    and when the memory is closed. It also limits external sources; a reranker may take five times as long.
+    Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a query on a cluster waits until the workers have processed the position that it names in `after`."""
     worker_host: str = "127.0.0.1"

@@ -121,19 +121,22 @@ class _Copier:
             self._present[space] = hash((self._present.get(space, 0), id_))
 
     async def append_missing(self, *, only_copies: bool = False) -> None:
-        """Append the events that `copy_until` has skipped and the target lacks: in spaces of which it has events twice,
-        or others.
+        """Append the events that `copy_until` has skipped and the target lacks. These are of spaces of which the target
+        has some events twice, or events that the source does not have.
 
         With `only_copies`, raise `LedgerMismatch` if it has others, or those of the source in another order.
         """
-        for space in self._present.keys() - self._shown.keys() if only_copies else ():
-            raise self._make_mismatch(f"it has events of space {space!r}, and the source has none")
-        had, wanted = ({space: dict[str, None]() for space in self._shown} for _ in range(2))
+        if only_copies and (others := self._present.keys() - self._shown.keys()):
+            raise self._make_mismatch(f"it has events of space {min(others)!r}, and the source has none")
+        had: dict[str, dict[str, None]] = {space: {} for space in self._shown}
+        wanted: dict[str, dict[str, None]] = {space: {} for space in self._shown}
         self._present, self._shown = {}, {}
-        async for space, id_ in _read_ids(self._target, await self._target.ends() if had else ()):
+        if not had:
+            return
+        async for space, id_ in _read_ids(self._target, await self._target.ends()):
             if space in had:
                 had[space][id_] = None
-        for partition, end in enumerate(self._next if had else ()):
+        for partition, end in enumerate(self._next):
             async for batch in self._source.read(partition, 0, end):
                 events = _events_of(self._source, batch, self._units, lambda *_: None)
                 skipped = [each for each in events if each.event.space in had]

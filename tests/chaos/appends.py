@@ -154,15 +154,11 @@ def _values(events: Sequence[Event]) -> list[str]:
 
 async def use_lists(name: str, folder: Path, began: float, life: int) -> None:
     """Run the sessions of one process."""
-    written, stop = history.Writer(history_of(folder, name)), stop_of(folder)
+    written, stop = history.Writer(history.path_of(folder, name)), stop_of(folder)
     async with Memory.open() as memory, asyncio.TaskGroup() as sessions:
         for number in range(_SESSIONS):
             client = Client(memory, f"{name}/{life}/{number}", (written, stop), began)
             sessions.create_task(client.work())
-
-
-def history_of(folder: Path, name: str) -> Path:
-    return folder / f"{name}.history.jsonl"
 
 
 def stop_of(folder: Path) -> Path:

@@ -22,7 +22,7 @@ from chaos.full_disk import fill_disk, free_disk
 from chaos.latencies import Faults, TopicTail
 from chaos.monitor import HealthMonitor, HealthSamples
 from chaos.processes import Model, Task, Worker, module
-from chaos.producer import Pace, history_of, pace_of
+from chaos.producer import Pace, pace_of
 from chaos.rebuilds import Rebuilds
 
 TOPIC = "recallog.events"
@@ -97,9 +97,8 @@ class Conductor:
         self._journal = history.Writer(folder / "journal.jsonl")
         self._show = show
         self._pace = Pace(pace_of(folder))
-        self._tails = [history.Tail(history_of(folder, name)) for name in campaign.producer_names]
-        self._tails.append(history.Tail(reader.history_of(folder)))
-        self._tails += [history.Tail(appends.history_of(folder, name)) for name in campaign.appender_names]
+        names = (*campaign.producer_names, reader.READER, *campaign.appender_names)
+        self._tails = [history.Tail(history.path_of(folder, name)) for name in names]
         self._began = time.monotonic()
         self._appender_lives: Counter[str] = Counter()
         self._reader: Task | None = None

@@ -79,6 +79,11 @@ class Tally:
         self.reads_wrong += line.get("right") is False
 
 
+def path_of(folder: Path, name: str) -> Path:
+    """The file with the history of the process `name`."""
+    return folder / f"{name}.history.jsonl"
+
+
 class Writer:
     """Appends to a producer's history; each line is one write."""
 

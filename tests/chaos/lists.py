@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos import history
-from chaos.appends import KIND, LIST_MAX, PREFIX, VALUE, history_of
+from chaos.appends import KIND, LIST_MAX, PREFIX, VALUE
 from chaos.evidence import TopicRecord
 from recallog import Memory
 from support.list_append import NEVER, Append, History, Read
@@ -57,7 +57,7 @@ def read_histories(folder: Path, appenders: Sequence[str], last: Lists, end: Map
     """
     found = {space: History(last=lists) for space, lists in last.items()}
     for name in appenders:
-        _add_operations(history_of(folder, name), found)
+        _add_operations(history.path_of(folder, name), found)
     now = time.monotonic_ns()
     for reader, by_space in end.items():
         for space, lists in by_space.items():

@@ -134,7 +134,7 @@ class Publisher:
 
 async def produce(campaign: Campaign, name: str, folder: Path) -> None:
     """Publish the events of the producer `name`, from the end of its history."""
-    path = history_of(folder, name)
+    path = history.path_of(folder, name)
     spaces = campaign.spaces_of(name)
     counts = dict.fromkeys(spaces, 0)
     for acknowledged in history.acknowledged(path):
@@ -150,10 +150,6 @@ async def produce(campaign: Campaign, name: str, folder: Path) -> None:
                 publisher = Publisher(campaign, memory, written, pace, mine, rng)
                 publishers.create_task(publisher.publish_all())
     written.note("finished")
-
-
-def history_of(folder: Path, producer: str) -> Path:
-    return folder / f"{producer}.history.jsonl"
 
 
 def pace_of(folder: Path) -> Path:

@@ -22,6 +22,8 @@ from recallog_schemas.errors import RecallogError
 from recallog_schemas.views import EpisodicView
 from support.random_events import AGENTS
 
+READER = "reader"
+"""The name of its history."""
 ANSWER_SECONDS_MAX = 5.0
 """The longest time that a question, or closing a memory, may take. A silent service costs two seconds."""
 STATUS_SECONDS_MAX = 20.0
@@ -149,10 +151,6 @@ def seconds_max(question: str) -> float:
     return STATUS_SECONDS_MAX if question == "status" else ANSWER_SECONDS_MAX
 
 
-def history_of(folder: Path) -> Path:
-    return folder / "reader.history.jsonl"
-
-
 def stop_of(folder: Path) -> Path:
     """The file whose existence tells the reader to end."""
     return folder / "reader.stop"
@@ -168,7 +166,7 @@ def main(
     """Ask questions about the events of a campaign."""
     campaign = Campaign(seed, events=events, spaces=spaces)
     rng = random.Random(f"{seed} reader {life}")
-    reader = Reader(campaign, history.Writer(history_of(folder)), stop_of(folder), rng)
+    reader = Reader(campaign, history.Writer(history.path_of(folder, READER)), stop_of(folder), rng)
     asyncio.run(reader.ask_until_stopped())
 
 

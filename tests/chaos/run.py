@@ -10,14 +10,13 @@ from typing import Any
 
 from deploy.local import LocalKafka, LocalRedis
 
-from chaos import evidence
+from chaos import evidence, history
 from chaos.campaign import Campaign
 from chaos.check import Facts, check
 from chaos.conductor import TOPIC, Conductor
 from chaos.evidence import Dump, Evidence
 from chaos.outcome import copy_findings, latency_findings, list_findings, open_memory
 from chaos.processes import Failed, Model, json_of
-from chaos.producer import history_of
 from chaos.rebalances import rebalances
 from chaos.report import Report, Show
 from recallog import Memory
@@ -149,7 +148,7 @@ def _problems(health: Mapping[str, Any] | None) -> object:
 
 def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis) -> Evidence:
     return Evidence(
-        evidence.read_history(history_of(folder, name) for name in campaign.producer_names),
+        evidence.read_history(history.path_of(folder, name) for name in campaign.producer_names),
         evidence.read_topic(kafka.bootstrap, TOPIC, campaign.partitions),
         asyncio.run(_dumps(redis.url, campaign.partitions)),
     )

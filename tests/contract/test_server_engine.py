@@ -136,13 +136,13 @@ def _needed_filters(body: Any) -> int:
     numbers=st.sets(st.integers(0, 2**128 - 1), min_size=1),
     after=st.integers(0, 2**128 - 1),
 )
-def test_ids_keep_their_order_up_to_one_turn(name: str, numbers: set[int], after: int) -> None:
+def test_ids_keep_their_order_except_that_they_wrap_around_once(name: str, numbers: set[int], after: int) -> None:
     tenancy = Tenancy("alias", "collection", name)
     written = [str(UUID(int=n)) for n in sorted(numbers)]
     stored = [tenancy.stored_id(each) for each in written]
     assert [tenancy.id_of(each) for each in stored] == written
-    before = [each for each in stored if not tenancy.follows_turn(each)]
-    later = [each for each in stored if tenancy.follows_turn(each)]
+    before = [each for each in stored if not tenancy.has_wrapped(each)]
+    later = [each for each in stored if tenancy.has_wrapped(each)]
     assert [*before, *later] == stored
     assert [sorted(before), sorted(later)] == [before, later]
     follower = id_after(str(UUID(int=after)))

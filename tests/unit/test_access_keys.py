@@ -363,7 +363,8 @@ def test_without_the_packages_of_a_cluster_one_line_says_how_to_install_them(
     )
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    told = json.loads(line)["message"] if words == ["serve"] else line.removeprefix("error ")  # a server logs
+    is_logged = words in (["serve"], ["worker"])
+    told = json.loads(line)["message"] if is_logged else line.removeprefix("error ")
     assert (
         told == f"{package.split('.')[0]} is not installed. Install it: pip install '.[cluster]' in a clone of Recallog"
     )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from chaos import history
-from chaos.appends import history_of
 from chaos.evidence import TopicRecord
 from chaos.latencies import AFTER_FAULT_SECONDS, Faults
 from chaos.lists import Lists, find_anomalies, lists_of_topic, read_histories
@@ -32,7 +31,7 @@ def ended(op: str, time: int, outcome: str = "ok", **more: Any) -> dict[str, Any
 
 
 def found(folder: Path, lines: Sequence[dict[str, Any]], last: Lists, **end: Lists) -> list[str]:
-    written = history.Writer(history_of(folder, "appender-1"))
+    written = history.Writer(history.path_of(folder, "appender-1"))
     for line in lines:
         written.note(**line)
     return [*find_anomalies(read_histories(folder, ["appender-1"], last, end))]

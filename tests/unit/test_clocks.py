@@ -120,6 +120,93 @@ def test_what_is_ahead_is_told_to_who_publishes_it_and_by_status() -> None:
     run(work())
 
 
+# What is about the past.
+
+
+def test_an_entry_about_the_past_does_not_take_its_owner_there() -> None:
+    async def work() -> None:
+        async with await appended_at(T0, at(0, "a", "agent.spoke", {"text": "The mill was mended."})) as memory:
+            past = T0.replace(year=2020)
+            kept = await memory.long_term.retain("s", "a", "Ann lived in Rome.", at=past, audience=["b"])
+            assert await time_of(memory) == T0
+            assert (await memory.recall("s", "a", "What happened yesterday?")).now == T0
+            assert kept.id is not None
+            entry = await memory.long_term.get("s", "a", kept.id)
+            assert entry.entry is not None
+            assert entry.entry.at == past
+            assert await time_of(memory, "b") == past  # its first event
+            await memory.long_term.retain("s", "a", "Ann lives in Oslo.", at=T0 + HOUR)
+            assert await time_of(memory) == T0 + HOUR
+
+    run(work())
+
+
+_CLOCK_KINDS = st.sampled_from(
+    ["memory.retained", "experience.recorded", "agent.spoke", "world.observed", "clock.ticked"]
+)
+_READERS = ("a", "b")
+_PAYLOADS: Mapping[str, Mapping[str, Any]] = {
+    "memory.retained": {"text": "Rye is sown in autumn."},
+    "experience.recorded": {"action_type": "sow", "summary": "Sowed rye."},
+}
+
+
+def oracle(events: Sequence[Event]) -> dict[str, datetime | None]:
+    """The times of the readers after these events, as the docs say."""
+    shown: dict[str, datetime | None] = dict.fromkeys(_READERS)
+    for each in events:
+        is_entry = each.kind in ("memory.retained", "experience.recorded")
+        is_shared = each.kind in ("world.observed", "clock.ticked")
+        for reader in _READERS:
+            before = shown[reader]
+            if is_shared or reader == each.agent or reader in (each.audience or ()):
+                shown[reader] = each.at if before is None or not is_entry else max(before, each.at)
+    return shown
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(_CLOCK_KINDS, st.sampled_from(_READERS), st.booleans(), st.integers(-9, 9)), min_size=1, max_size=12
+    ),
+    st.sampled_from([1, 3, 12]),
+)
+def test_entries_never_set_the_time_of_an_agent_back(history: Sequence[tuple[str, str, bool, int]], batch: int) -> None:
+    events = [
+        at(
+            hours,
+            agent,
+            kind,
+            _PAYLOADS.get(kind, {"text": "It rains."} if kind != "clock.ticked" else {}),
+            id=f"e-{number}",
+            audience=_READERS if kind == "memory.retained" and to_all else None,
+        )
+        for number, (kind, agent, to_all, hours) in enumerate(history)
+    ]
+
+    async def work() -> None:
+        async with await appended_at(T0 + DAY) as memory:
+            for first in range(0, len(events), batch):
+                await memory.publish_many(events[first : first + batch])
+                expected = oracle(events[: first + batch])
+                assert {reader: await time_of(memory, reader) for reader in _READERS} == expected
+            await memory.admin.rebuild()
+            assert {reader: await time_of(memory, reader) for reader in _READERS} == oracle(events)
+
+    run(work())
+
+
+def test_an_entry_that_all_may_read_moves_the_time_of_its_owner_alone() -> None:
+    async def work() -> None:
+        shared = at(0, "a", "space.configured", {"shared_kinds": ["memory.retained"]})
+        spoken = [at(hours, agent, "agent.spoke", {"text": "Rain."}) for agent, hours in (("a", 1), ("b", 5))]
+        async with await appended_at(T0, shared, *spoken) as memory:
+            await memory.long_term.retain("s", "a", "Rye is sown in autumn.", at=T0 + 3 * HOUR)
+            assert (await time_of(memory, "a"), await time_of(memory, "b")) == (T0 + 3 * HOUR, T0 + 5 * HOUR)
+
+    run(work())
+
+
 # The time of a record.
 
 

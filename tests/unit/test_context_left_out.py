@@ -85,6 +85,25 @@ def test_beside_its_messages_a_prompt_has_what_other_sessions_said() -> None:
     run(work())
 
 
+async def test_events_of_the_session_that_are_not_among_the_messages_of_the_agent_are_shown() -> None:
+    """They were once left out of the prompt too, so that the model got them nowhere."""
+    async with Memory.in_memory() as memory:
+        await memory.configure_space(SPACE, shared_kinds=["tool.used", "user.injected", "agent.spoke"])
+        others = {"tool": "scale", "arguments": {}, "result": "Nine sacks."}
+        told = Event(space=SPACE, agent=AGENT, session="friday", kind="user.injected", payload={"text": "Ask Ann."})
+        await memory.publish(told.model_copy(update={"audience": ["miller"]}))
+        await memory.publish(
+            {"space": SPACE, "agent": "miller", "session": "friday", "kind": "tool.used", "payload": others}
+        )
+        await memory.publish(told.model_copy(update={"id": "rye", "payload": {"text": "Rye is dear."}}))
+        await memory.conversation.add(SPACE, AGENT, "friday", said("user", "Good morning!"))
+        messages = (await memory.conversation.messages(SPACE, AGENT, "friday")).messages
+        assert [message["content"] for message in messages] == ["Rye is dear.", "Good morning!"]
+        prompt = (await memory.context(SPACE, AGENT, session="friday", beside_messages=True)).text
+        assert [text for text in ("Nine sacks.", "Ask Ann.") if text not in prompt] == []
+        assert [text for text in ("Rye is dear.", "Good morning!") if text in prompt] == []
+
+
 async def test_a_prompt_beside_messages_needs_the_session_that_has_them() -> None:
     # It once did nothing. An agent may have several conversations at once, so that the newest one may be another.
     async with Memory.in_memory() as memory:

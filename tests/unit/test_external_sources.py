@@ -5,7 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from recallog import Memory, Settings
 from recallog.errors import SettingsError
 from recallog.extending import ExternalSource
-from recallog.retrieval import external
+from recallog.retrieval import bounded_calls
 from recallog.retrieval.external import NO_SOURCE
 from support.cli import recallog
 from support.waiting import WAIT_SECONDS, until
@@ -89,6 +89,33 @@ async def test_a_source_with_a_result_that_cannot_be_sent_is_left_out(result: ob
         assert {hit.source for hit in page.external} == {"tickets"}
 
 
+async def test_a_generator_works_in_a_thread_and_within_the_deadline(tmp_path: Path) -> None:
+    released = threading.Event()
+
+    def stuck(space: str, agent: str, query: str, limit: int) -> Iterator[str]:
+        yield "Acme complained."
+        released.wait()
+
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=0.2)
+    try:
+        async with Memory.open(settings, external={"stuck": stuck}) as memory:
+            page = await memory.search(*A, "Acme", include_external=True)
+            assert (page.external, page.external_reason) == ((), "stuck: no answer within 0.2 s")
+            page = await memory.search(*A, "Acme", limit=1, include_external=True)
+            assert [hit.preview for hit in page.external] == ["Acme complained."]
+    finally:
+        released.set()
+
+
+async def test_the_reason_names_a_timeout_of_the_source_itself() -> None:
+    def unreachable(*_: object) -> Sequence[str]:
+        raise TimeoutError
+
+    async with await shop({"wiki": unreachable}) as memory:
+        page = await memory.search(*A, "Acme", include_external=True)
+        assert page.external_reason == "wiki: TimeoutError"
+
+
 async def test_without_sources_the_answer_says_so() -> None:
     async with await shop({}) as memory:
         page = await memory.search(*A, "Acme", include_external=True)
@@ -153,7 +180,7 @@ async def test_a_source_that_never_answers_does_not_take_the_threads_of_the_memo
 async def test_a_source_that_never_answers_takes_few_threads_and_none_of_another_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external, "CALLS_MAX", 2)
+    monkeypatch.setattr(bounded_calls, "CALLS_MAX", 2)
     released, called = threading.Event(), []
 
     def stuck(space: str, agent: str, query: str, limit: int) -> Sequence[str]:

@@ -455,7 +455,7 @@ def test_a_call_without_a_model_uses_the_offline_rule() -> None:
             (fact,) = await facts_of(memory)
             assert (fact.text, fact.entity) == ("Acme Corp prefers React.", "Acme Corp")
             assert found.ids == (fact.id,)
-            assert fact.metadata == {"extractor": "heuristic-3"}
+            assert fact.metadata == {"extractor": "heuristic-4"}
 
     run(work())
 

@@ -176,6 +176,7 @@ def test_dates_of_facts() -> None:
     "text",
     [
         'You told me: "I live in Oslo."',
+        'She told me: "My sister Anna is a pilot."',
         'She said, "Bern is where my sister lives."',
         "He said “I am allergic to nuts.” Then he left.",
     ],

@@ -247,6 +247,15 @@ async def test_values_of_langgraph_are_put_under_their_namespaces_by_a_trusted_i
         assert found.value == {"text": "allergic to nuts"}
 
 
+def test_a_folder_that_contains_our_own_memory_is_imported_again_without_it(tmp_path: Path) -> None:
+    other_stores.ledger_view(tmp_path)
+    found = [
+        recallog("import", "ledger-view", tmp_path, "--home", tmp_path / ".recallog", "--json").json for _ in range(2)
+    ]
+    assert [each["added"] for each in found] == [2, 0]
+    assert found[0]["problems"] == found[1]["problems"]
+
+
 def test_a_session_or_a_document_that_cannot_be_read_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:
     store = other_stores.agenticx(tmp_path)
     (store / "sessions" / "s-2").mkdir(parents=True)

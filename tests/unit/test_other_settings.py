@@ -33,6 +33,7 @@ def test_an_index_that_is_on_is_the_embedded_one(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("word", ["", "0", "false", "no", "off"])
 def test_an_index_that_is_off_is_off(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     assert settings(monkeypatch, MEMORY_INDEX=word).index == "off"
+    assert settings(monkeypatch, MEMORY_INDEX=word, MEMORY_INDEX_BACKEND="cloud").index == "off"
 
 
 @pytest.mark.parametrize("variable", ["MEMORY_INDEX", "MEMORY_INDEX_BACKEND"])
@@ -107,6 +108,14 @@ def test_what_cannot_be_mapped_is_an_error_that_names_our_setting(
         settings(monkeypatch, MEMORY_INDEX="1", MEMORY_INDEX_CONFIG=given)
 
 
+@pytest.mark.parametrize("given", ["[", config(embedder=("openai", {"model": "m", "api_key": "secret"}))])
+def test_the_key_of_another_embedder_is_not_read(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """It was once sent to our embedder."""
+    ours = {"RECALLOG_INDEX": "embedded", "RECALLOG_EMBEDDER": "https://ours/v1#m"}
+    found = settings(monkeypatch, MEMORY_INDEX="1", MEMORY_INDEX_CONFIG=given, **ours)
+    assert (found.embedder, found.embedder_api_key) == ("https://ours/v1#m", None)
+
+
 def test_a_configuration_without_an_index_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings(monkeypatch, MEMORY_INDEX_CONFIG="[").index is None
 
@@ -118,6 +127,8 @@ async def test_our_settings_take_precedence(monkeypatch: pytest.MonkeyPatch, tmp
     assert Settings.valid(index="embedded").index == "embedded"
     async with Memory.in_memory() as memory:
         assert await memory.spaces() is not None
+    assert settings(monkeypatch, recallog_index="off").index == "off"
+    monkeypatch.delenv("recallog_index")
     (tmp_path / "index").write_text("off")
     assert settings(monkeypatch, RECALLOG_INDEX_FILE=str(tmp_path / "index")).index == "off"
 

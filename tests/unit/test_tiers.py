@@ -755,11 +755,22 @@ def ticked(at: datetime) -> Event:
 
 
 async def test_a_first_entry_from_a_fast_clock_delays_the_plan_by_a_day_at_most(memory: Memory) -> None:
-    await memory.publish_many([kept("e1", "fast", FAST_CLOCK), kept("e2", "fast", T0)])
+    await memory.publish_many([kept("e1", "fast", FAST_CLOCK), kept("e2", "fast", T0), configured()])
     assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + HOUR
     await memory.publish(ticked(T0 + 30 * HOUR))
     assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
     assert (await tiers_of(memory))["e2"] == "medium"
+
+
+async def test_an_entry_about_the_past_makes_no_plan_due(memory: Memory) -> None:
+    # Each of them once made a plan due, by a time years ago: an import aged the entries by a tier for each.
+    await memory.publish(kept("e1", "fast"))
+    for number in range(3):
+        await memory.long_term.retain(*A, f"The mill had {number} floors.", at=T0.replace(year=1900), tier="glacial")
+    stats = await memory.tiers.stats(*A)
+    assert (stats.now, stats.due_at) == (T0, T0 + HOUR)
+    assert (await memory.react()).items == ()
+    assert (await tiers_of(memory))["e1"] == "fast"
 
 
 async def test_a_fast_clock_makes_no_plan(memory: Memory) -> None:

@@ -157,8 +157,10 @@ def test_if_the_endpoint_fails_what_was_said_is_kept(tmp_path: Path, url: str, n
 
 def test_the_terminal_answers_shows_and_forgets(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "assistant", "--home", str(tmp_path / "memory"), "chat", "ann"]
-    lines = "Plums are sweet.\n/keep Ann likes plums.\n/known\n/forgot\n/forget\n/known\n"
+    too_long = "plums " * 200_000
+    lines = f"Plums are sweet.\n/keep Ann likes plums.\n/keep {too_long}\n/known\n/forgot\n/forget\n/known\n"
     ended = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=60)
     assert "Ann likes plums." in ended.stdout
+    assert "(failed: " in ended.stdout
     assert "events erased" in ended.stdout  # 3, or 4 if facts have been extracted meanwhile
     assert ended.stdout.rstrip("> \n").endswith("(nothing)")

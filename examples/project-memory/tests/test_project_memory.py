@@ -84,13 +84,18 @@ def test_sessions_are_read_as_they_grow_and_answer_with_their_date(
 def test_a_note_that_is_too_long_is_left_out_and_the_others_are_read(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (project / "long.txt").write_text("Zebras are striped.")
+    (project / "quotes.txt").write_text("Zebras are fast.")
+    assert call(capsys, "load")[1].startswith("4 notes changed")
     (project / "long.txt").write_text("x" * 70_000)
     (project / "quotes.txt").write_text('"' * 60_000)  # as JSON it is twice as long
+    (project / "README.md").write_text("# Shop\n\nSells pears.\n")
     with pytest.raises(SystemExit):
         main(["load"])
     shown = capsys.readouterr()
-    assert shown.out.startswith("2 notes changed")
+    assert shown.out.startswith("1 notes changed, 2 removed")
     assert [line.partition(":")[0] for line in shown.err.splitlines()] == ["left out long.txt", "left out quotes.txt"]
+    assert call(capsys, "why", "What are zebras?") == (1, "(nothing)")  # what a long note said before is not quoted
 
 
 def test_a_decision_is_found_until_another_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,7 @@ def encode(asked: object) -> bytes:
 
 
 async def answer(
-    served: Callable[[], Awaitable[Answer]],
-    start: Callable[[], Awaitable[None]],
-    here: Callable[[], Awaitable[Answer]],
+    served: Callable[[], Awaitable[Answer]], start: Callable[[], Awaitable[None]], here: Callable[[], Awaitable[Answer]]
 ) -> Answer:
     """The answer of the service, from `served`. If the index cannot answer, the answer of `here`, without the index.
 

@@ -51,7 +51,7 @@ class Connection:
         """Send a frame, without waiting for the client."""
         self._writer.write(messages.frame_message(frame))
 
-    async def end(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the client disconnects."""
         with suppress(OSError):
             await self._reader.read(1)

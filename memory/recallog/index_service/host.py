@@ -127,7 +127,7 @@ class IndexHost:
             elsewhere = False
             if (served := self._homes.get(settings.home)) is not None:
                 connection.send(messages.StillWorking())
-                await served.unless(connection.end())
+                await served.unless(connection.wait_closed())
             else:
                 ended = self._homes[settings.home] = StopSignal()
                 _serving.set(settings.home)
@@ -148,7 +148,7 @@ class IndexHost:
 
     async def _serve_folder(self, settings: Settings, working_folder: Path, connection: Connection) -> None:
         stopping = StopSignal()
-        ended = asyncio.create_task(connection.end())
+        ended = asyncio.create_task(connection.wait_closed())
         if not settings.index_idle_seconds:
             ended.add_done_callback(lambda _: stopping.set())
         with self._reports.of_folder(settings.home) as calling:

@@ -157,7 +157,7 @@ class Service:
             connection.send(messages.Progressed(done, total))
 
         executing = asyncio.create_task(self._answer(call, report))
-        disconnected = asyncio.create_task(connection.end())
+        disconnected = asyncio.create_task(connection.wait_closed())
         self._calls += 1
         try:
             while not executing.done() and not disconnected.done():

@@ -11,7 +11,7 @@ from recallog_schemas.views import Remembered, SceneView
 
 
 async def scene_of(reading: SpaceReading) -> SceneView:
-    """The newest shared event of each of the space's scene kinds."""
+    """The newest shared event of each of the space's scene kinds, and its notes."""
     space = reading.space
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     logs: Sequence[tuple[LogName, int]] = ()
@@ -20,8 +20,8 @@ async def scene_of(reading: SpaceReading) -> SceneView:
         set_to = snapshot.row(settings.SPACES, space)
         needed = scene.note_logs(set_to, space)
         if scene.scene_kinds(set_to) == kinds and needed == logs:
-            shown = {event.position.offset: event for event in newest_of(snapshot, space, kinds)}
-            shown |= {event.position.offset: event for event in notes_of(snapshot, space)}
+            events = (*newest_of(snapshot, space, kinds), *notes_of(snapshot, space))
+            shown = {event.position.offset: event for event in events}  # a note may be the newest event of its kind
             return SceneView(
                 **of_space(snapshot, space),
                 kinds=tuple(kinds),
@@ -31,15 +31,14 @@ async def scene_of(reading: SpaceReading) -> SceneView:
 
 
 def notes_of(snapshot: Snapshot, space: str) -> list[Remembered]:
-    """The notes of the space's setting `scene_notes`, in ledger order. The snapshot has the log of `scene.note_log`."""
+    """The notes of the space's setting `scene_notes`, in ledger order. The snapshot has `scene.note_logs`."""
     left = dict(scene.scene_notes(snapshot.row(settings.SPACES, space)))
     found: list[Remembered] = []
-    if not left:
-        return found
-    newest = episodic.SHARED.decode_all(snapshot.tail(episodic.SHARED, space).entries[-scene.NOTES_AMONG :])
-    for each in reversed(newest):
+    newest = snapshot.tail(episodic.SHARED, space).entries[-scene.NOTES_AMONG :] if left else ()
+    for each in reversed(episodic.SHARED.decode_all(newest)):
+        # Decoding an event takes much longer than this search in its bytes.
         if not any(kind.encode() in each.data for kind, count in left.items() if count):
-            continue  # checked before decoding
+            continue
         event = snapshot.make_remembered(each.offset, each.data, each.text)
         if left.get(event.event.kind):
             left[event.event.kind] -= 1

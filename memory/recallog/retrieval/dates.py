@@ -196,9 +196,9 @@ def _weekday(words: Mapping[str, str], number: int, now: date | None) -> Iterabl
         yield _one(now - timedelta(days=(now.weekday() - _weekday_number(words) - 1) % 7 + 1))
 
 
-def _weekday_of_last_week(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+def _weekday_of_week(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     if now is not None:
-        yield _one(_monday(now) + timedelta(days=_weekday_number(words) - 7))
+        yield _one(_monday(now) + timedelta(days=_weekday_number(words) - 7 * number))
 
 
 def _days_ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
@@ -248,7 +248,7 @@ _RESOLVERS: Mapping[str, Callable[[Mapping[str, str], int, date | None], Iterabl
     "ago": _ago,
     "past": _past,
     "weekday": _weekday,
-    "weekday_of_last_week": _weekday_of_last_week,
+    "weekday_of_week": _weekday_of_week,
     "days_ago": _days_ago,
     "weekend": _weekend,
     "week": _week,

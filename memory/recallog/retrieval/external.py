@@ -4,25 +4,20 @@ Their results are shown apart from those of the memory. They are not ranked, sto
 """
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextvars import copy_context
 from inspect import iscoroutinefunction
 from itertools import islice
 from typing import Any
 
+from recallog.retrieval.bounded_calls import Unanswered, call_within
 from recallog_schemas.shortening import shorten, tokens
 from recallog_schemas.views import ExternalHit, SearchPage
 
 ExternalSource = Callable[[str, str, str, int], Any]
 """`source(space, agent, query, limit)` returns the best `limit` results for a query, best first, and may be `async`. A
 result is a text, or a mapping with `text` and, if known, `id` and `score`. It must return only what the agent may read
-in the space. One that is not `async` is called in a thread."""
+in the space. One that is not `async`, such as a generator, runs in a thread."""
 NO_SOURCE = "no external source is connected"
-
-CALLS_MAX = 64
-"""Calls of a source that run in threads at the same time. A call that never ends counts, although no query waits."""
 
 
 async def add_external(
@@ -43,32 +38,17 @@ async def _ask(
     name: str, source: ExternalSource, page: SearchPage, limit: int, seconds: float
 ) -> tuple[Sequence[ExternalHit], str | None]:
     given, thread = (page.space, page.agent, page.query, limit), f"recallog-external-{name}"
-    if [each.name for each in threading.enumerate()].count(thread) >= CALLS_MAX:
-        return (), f"{CALLS_MAX} earlier calls have not ended"
+    function = source if iscoroutinefunction(source) else lambda *asked: _read(source(*asked), limit)
     try:
-        async with asyncio.timeout(seconds):
-            found = source(*given) if iscoroutinefunction(source) else await _call_in_thread(source, given, thread)
-            found = await found if isinstance(found, Awaitable) else found
+        found = await call_within(seconds, thread, function, *given)
         return [_make_hit(name, each) for each in islice(found, limit)], None
-    except TimeoutError:
-        return (), f"no answer within {seconds:g} s"
     except Exception as error:  # noqa: BLE001 - code of users: the memory's own hits are shown without it
-        return (), type(error).__name__
+        return (), str(error) if isinstance(error, Unanswered) else type(error).__name__
 
 
-async def _call_in_thread(source: ExternalSource, arguments: Sequence[Any], thread: str) -> Any:
-    """The result of `source`. Python does not wait for a daemon thread before it ends, as it does for an executor."""
-    result: Future[Any] = Future()
-    result.set_running_or_notify_cancel()  # a query that has ended does not cancel it
-
-    def call() -> None:
-        try:
-            result.set_result(source(*arguments))
-        except BaseException as error:  # noqa: BLE001 - the query gets it
-            result.set_exception(error)
-
-    threading.Thread(target=copy_context().run, args=(call,), name=thread, daemon=True).start()
-    return await asyncio.wrap_future(result)
+def _read(found: Any, limit: int) -> Any:
+    """The first results, in the thread that calls the source: a generator works while it is read."""
+    return found if isinstance(found, Awaitable) else list(islice(found, limit))
 
 
 def _make_hit(name: str, found: str | Mapping[str, Any]) -> ExternalHit:

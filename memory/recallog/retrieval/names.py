@@ -26,6 +26,9 @@ _TWO_EDITS_LETTERS_MIN = 6
 """In words of at least this length, two edits count as one spelling mistake if the first `_SAME_BEGINNING` letters are
 right."""
 _SAME_BEGINNING = 4
+_BEFORE_WORDS = re.compile(r"(?i:[mdsk]?eine?[nmrs]?|im)\s+|\w+[.?!]\W*")
+"""What precedes a word that has a capital letter although it is not a name: the end of a sentence, or German articles
+that a name does not have, unlike "der" in "der Max"."""
 
 _OTHERS = "\u0250-\u1fff\u2c00-\u2dff\ua4d0-\uabff"
 _UNSPACED = (
@@ -82,9 +85,10 @@ def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
     for number, word in enumerate(words):
         if number in used or not _may_be_part(word.text):
             continue
+        is_word = _BEFORE_WORDS.fullmatch(question, words[number - 1].start, word.start)
         parts = [word.text] if word.text in names.by_part else _misspelt(word, number, names.by_part)
         # "Mill" may be short for `miller`, or a word of the question.
-        longer = [] if parts else _find_longer(words, number, names.by_part)
+        longer = [] if parts or is_word else _find_longer(words, number, names.by_part)
         for part in parts or longer:
             for agent in names.by_part[part]:
                 if agent not in whole:

@@ -412,8 +412,8 @@ class LongTerm:
     `nearest` of the answer names the most similar entry, if the index is served. If the agent has an entry with
     another value of the same fact, such as "Ann lives in Rome" when it retains "Ann lives in Oslo", the new entry
     supersedes it: it is kept, and marked as past. `at` is the time of what the text says: of two values the later
-    one counts. An entry has at most the source class of what `based_on` names, as known at the time of the call;
-    an id of no event yet does not lower it.
+    one counts, and a past `at` does not set the time of the agent back. An entry has at most the source class of
+    what `based_on` names, as known at the time of the call; an id of no event yet does not lower it.
 
     Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
     changed then.

@@ -2,7 +2,8 @@
 
 That is the `at` of the newest of these events in the order of the ledger. It is not the latest `at`: one event of a
 producer whose clock is wrong would otherwise age everything until the real time has caught up. Events that are ahead of
-their records (`Record.is_ahead`) are counted, but set no clock.
+their records (`Record.is_ahead`) are counted, but set no clock. An entry sets no clock back: its `at` is the time of
+what it says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,7 @@ class ClockProjection:
     """
 
     name: ClassVar[str] = "clock"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     ends_runs: ClassVar[Sequence[str]] = ()
     tables = (NOW, AHEAD)
 
@@ -68,19 +69,20 @@ class ClockProjection:
         for record in run:  # this loop has few calls, because every event passes it
             event = record.event
             plan = plans[event.kind]
-            by_itself = event.causation_id is not None and not sets_time(event)
-            if by_itself or not record.reached or not plan.kind.moves_time:
+            if not record.reached or not plan.kind.moves_time or (event.causation_id and not sets_time(event)):
                 continue
             if record.is_ahead:
                 _note(rows, record)
                 continue
             if event.at > latest:
                 latest = event.at
-            if event.kind == _TICK or (plan.shared and event.audience is None):
+            is_entry = plan.kind.role == kinds.ENTRY
+            if event.kind == _TICK or (plan.shared and event.audience is None and not is_entry):
                 newest[""] = record
                 continue
             for reader in (event.agent, *(event.audience or ())):
-                newest[reader] = record
+                if not (is_entry and _is_past(rows, newest, event, reader)):
+                    newest[reader] = record
         if newest:
             _put(rows, space, newest, latest)
 
@@ -97,8 +99,16 @@ def keys(space: str, agent: str) -> list[RowKey]:
 
 def newer(one: Now | None, other: Now | None) -> Now | None:
     """The row with the newer event; None if there is no event."""
-    found = max((each for each in (one, other) if each is not None), key=attrgetter("offset"), default=None)
-    return None if found is None or found.offset < 0 else found
+    return max((each for each in (one, other) if each and each.offset >= 0), key=attrgetter("offset"), default=None)
+
+
+def _is_past(rows: Rows, newest: Mapping[str, Record], event: Event, reader: str) -> bool:
+    """Whether an event is earlier than the time of a reader, which may follow from an earlier record of the run."""
+    in_run = [newest[name] for name in ("", reader) if name in newest]
+    if in_run:
+        return event.at < max(in_run, key=attrgetter("offset")).event.at
+    now = newer(*(rows.get(NOW, event.space, name) for name in ("", reader)))
+    return now is not None and timestamps.micros(event.at) < now.at
 
 
 def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime) -> None:
@@ -106,8 +116,7 @@ def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime)
     known, until = rows.get(NOW, space) or Now(), timestamps.micros(latest)
     bound = known.bound if until <= known.bound else -(-until // _HOUR) * _HOUR
     for reader, record in newest.items():
-        event = record.event
-        at = until if event.at is latest else timestamps.micros(event.at)
+        at = until if record.event.at is latest else timestamps.micros(record.event.at)
         rows.put(NOW, Now(at, record.offset, -1 if reader else bound), space, reader)
     if "" not in newest and bound > known.bound:
         rows.put(NOW, Now(known.at, known.offset, bound), space)
@@ -116,5 +125,4 @@ def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime)
 def _note(rows: Rows, record: Record) -> None:
     """Count an event that is ahead."""
     known = rows.get(AHEAD, record.event.space) or Ahead(0, ())
-    offsets = (*known.offsets, record.offset)[-limits.AHEAD_NOTED :]
-    rows.put(AHEAD, Ahead(known.events + 1, offsets), record.event.space)
+    rows.put(AHEAD, Ahead(known.events + 1, (*known.offsets, record.offset)[-limits.AHEAD_NOTED :]), record.event.space)

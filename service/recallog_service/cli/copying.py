@@ -18,7 +18,7 @@ from recallog_streams import migration
 Seal = Annotated[Policy | None, typer.Option(help="Which events the target encrypts. Default: RECALLOG_SEAL.")]
 LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Copy new events as they are published, until Ctrl-C.")]
-Switch = Annotated[bool, typer.Option("--switch", help="Then close the source, and copy its last events.")]
+Switch = Annotated[bool, typer.Option("--switch", help="When it has caught up, close the source, and copy the rest.")]
 
 
 def register(app: typer.Typer) -> None:

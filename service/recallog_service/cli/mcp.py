@@ -43,15 +43,13 @@ def mcp_command(
     publishes as this agent. No tool takes a space or an agent. `recallog install`
     makes a client start this command.
     """
-    try:
-        from recallog_service import logs
-        from recallog_service.mcp.transports import serve_stdio
-    except ModuleNotFoundError as error:
-        terminal.fail(extras.missing(error, "mcp"))
+    from recallog_service import logs
 
     logs.to_stderr("warning")
 
     async def work() -> None:
+        with extras.import_extra("mcp"):
+            from recallog_service.mcp.transports import serve_stdio
         in_space = name_of("--space", space if project is None else space_of_project(str(Path(project).absolute())))
         as_agent = name_of("--agent", agent)
         if sys.stdin.isatty():

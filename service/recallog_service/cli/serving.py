@@ -47,7 +47,8 @@ def serve(
     the server then listens on the loopback interface only; `recallog keys create`
     makes keys. For clients on other machines, use a proxy that terminates TLS.
     """
-    logs = _imported_logs()
+    from recallog_service import logs
+
     logs.to_stderr(log_level)
     options = {"home": home, "index": index, "projections": terminal.join_names(projections)}
     _run(options, host, port, lambda url: logs.event(f"the console: {url}"), react=react, as_log=True)
@@ -68,7 +69,9 @@ def console(
     The command runs the server of `recallog serve` for this machine only, until
     Ctrl-C. If the memory has keys, the console asks for one.
     """
-    _imported_logs().to_stderr("error")
+    from recallog_service import logs
+
+    logs.to_stderr("error")
 
     def announce(url: str) -> None:
         terminal.print_lines(f"The console is at {url}", "bold")
@@ -79,17 +82,6 @@ def console(
 
     options = {"home": home, "index": index, "projections": terminal.join_names(projections)}
     _run(options, LOOPBACK, _free_port() if port is None else port, announce)
-
-
-def _imported_logs() -> Any:
-    """The log module of servers. If packages of the server are missing, prints what to install and ends the command."""
-    try:
-        from recallog_service import logs
-        from recallog_service.console import app  # noqa: F401
-        from recallog_service.http import server  # noqa: F401
-    except ModuleNotFoundError as error:
-        terminal.fail(extras.missing(error, "server"))
-    return logs
 
 
 def _run(
@@ -103,13 +95,14 @@ def _run(
 ) -> None:
     """Serve the memory until the process is stopped. Calls `announce` with the URL once the server accepts
     connections."""
-    from recallog_service.access import Access
-    from recallog_service.console.app import endpoints
-    from recallog_service.http import mounting
-    from recallog_service.http.server import server_of
     from recallog_service.telemetry import export_spans
 
     async def is_interrupted() -> bool:
+        with extras.import_extra("server"):
+            from recallog_service.access import Access
+            from recallog_service.console.app import endpoints
+            from recallog_service.http import mounting
+            from recallog_service.http.server import server_of
         settings = terminal.settings(**options)
         access = Access.of(settings)
         with export_spans(settings, "recallog-server"):

@@ -1,7 +1,8 @@
 """`worker`: the process that maintains the views and the index of a cluster, and answers its triggers."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,19 +47,19 @@ def worker_command(
     the agents are sent to its host. MODULE:NAME is a class, a function without
     arguments, an object, or a list of these; all workers need the same projections.
     """
-    try:
-        from recallog_service import logs, worker
-    except ModuleNotFoundError as error:
-        terminal.fail(extras.missing(error, "cluster"))
+    from recallog_service import logs
 
-    async def build_app() -> Any:
+    async def build() -> Callable[[], None]:
+        with extras.import_extra("cluster"):
+            from recallog_service import worker
         roles = [name.strip() for name in only.split(",") if name.strip()]
         loading.reactors(reactors or ())  # reports errors of the settings before the worker starts
         own = terminal.join_names(projections)
         settings = terminal.settings(None, worker_port=port, worker_host=host, projections=own)
         exporting.enter_context(export_spans(settings, "recallog-worker"))
-        return worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
+        app = worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
+        return lambda: worker.run(app, log_level)
 
     logs.to_stderr(log_level)  # until the app configures the log
     with ExitStack() as exporting:
-        worker.run(terminal.run(build_app, as_log=True), log_level)
+        terminal.run(build, as_log=True)()

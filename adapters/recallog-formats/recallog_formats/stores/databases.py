@@ -12,6 +12,10 @@ from recallog import InvalidArgument, InvalidEvent
 from recallog_formats.stores.store import Destination, EventOfRow, StoreRow, map_row
 
 _MAGIC = b"SQLite format 3\0"
+_APPLICATION = slice(68, 72)
+"""Where the header of a database has the id of the program that has created it."""
+_OURS = b"Rc"
+"""How the ids of Recallog's own files begin: a folder may contain the memory to which it is imported."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
 _WAIT_SECONDS = 30.0
 
@@ -50,8 +54,8 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
     unreadable: list[StoreRow] = []
     for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
         try:
-            if _is_database(each):
-                with snapshot_of(each) as connection:
+            if _is_foreign_database(each):
+                with _naming_errors(each), closing(_connect(each)) as connection:
                     found[each] = {name for (name,) in connection.execute(_TABLES)}
         except InvalidArgument as error:
             if each == path:
@@ -64,18 +68,35 @@ def databases_in(path: Path) -> tuple[dict[Path, set[str]], list[StoreRow]]:
 @contextmanager
 def snapshot_of(database: Path) -> Iterator[sqlite3.Connection]:
     """A copy of a database as of now. Its owner may have it open: the copy takes no lock while rows are read."""
+    with (
+        _naming_errors(database),
+        TemporaryDirectory(prefix="recallog-") as folder,
+        closing(sqlite3.connect(Path(folder, "copy.sqlite"))) as copy,
+    ):
+        with closing(_connect(database)) as original:
+            original.backup(copy)
+        copy.row_factory = sqlite3.Row
+        copy.text_factory = _decode
+        yield copy
+
+
+def _connect(database: Path) -> sqlite3.Connection:
+    """A connection that does not write, also not the files beside a database in WAL mode."""
+    source = f"file:{quote(str(database.resolve()))}?mode=ro{'&immutable=1' if _is_at_rest(database) else ''}"
+    connection = sqlite3.connect(source, uri=True, timeout=_WAIT_SECONDS)
+    connection.text_factory = _decode
+    return connection
+
+
+def _decode(text: bytes) -> str:
+    """Text that is not UTF-8 becomes an event that is refused with its place, and the other rows are read."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _naming_errors(database: Path) -> Iterator[None]:
     try:
-        with (
-            TemporaryDirectory(prefix="recallog-") as folder,
-            closing(sqlite3.connect(Path(folder, "copy.sqlite"))) as copy,
-        ):
-            source = f"file:{quote(str(database.resolve()))}?mode=ro{'&immutable=1' if _is_at_rest(database) else ''}"
-            with closing(sqlite3.connect(source, uri=True, timeout=_WAIT_SECONDS)) as original:
-                original.backup(copy)
-            copy.row_factory = sqlite3.Row
-            # Text that is not UTF-8 becomes an event that is refused with its place, and the other rows are read.
-            copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            yield copy
+        yield
     except sqlite3.Error as error:
         raise InvalidArgument(f"cannot read {database}: {error}; {_advise(error)}", path="PATH") from None
 
@@ -85,13 +106,17 @@ def _advise(error: sqlite3.Error) -> str:
     return "close the program that uses it, or copy the file" if is_in_use else "it is damaged: repair it, or remove it"
 
 
-def _is_database(path: Path) -> bool:
-    """Raises `InvalidArgument` if it cannot be read, also if its folder may not be searched."""
+def _is_foreign_database(path: Path) -> bool:
+    """Whether a file is a database of another program.
+
+    Raises `InvalidArgument` if it cannot be read, also if its folder may not be searched.
+    """
     try:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+            header = file.read(_APPLICATION.stop)
+            return header.startswith(_MAGIC) and not header[_APPLICATION].startswith(_OURS)
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="PATH") from None
 
@@ -160,7 +185,7 @@ class _ReadFields(dict[str, Any]):
 def _map_rows(
     connection: sqlite3.Connection, name: str, event_of: EventOfRow, into: Destination, unused: Container[str]
 ) -> Iterator[StoreRow]:
-    columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
+    columns = connection.execute(f"PRAGMA table_info({_quote(name)})").fetchall()
     keys = [each["name"] for each in columns if each["pk"]]
     read: set[str] = set()
     has_events = False

@@ -117,12 +117,7 @@ def read_logs(snapshot: Snapshot, space: str, agent: str) -> list[BeliefRow]:
 
 
 def find_beliefs(
-    snapshot: Snapshot,
-    space: str,
-    agent: str,
-    reader: str | None = None,
-    *,
-    newest: int = beliefs_limits.BELIEFS_KEPT,
+    snapshot: Snapshot, space: str, agent: str, reader: str | None = None, *, newest: int = beliefs_limits.BELIEFS_KEPT
 ) -> list[Belief]:
     """The newest reflections of `agent` in `snapshot`, oldest first; with a `reader`, only those that it may see.
 

@@ -17,7 +17,7 @@ from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtract
 from recallog.models.facts.relative_times import write_dates
 from recallog_schemas import kinds
 
-VERSION = 3
+VERSION = 4
 """Raised with every change of the rules or of the tables of cues."""
 
 _OF_SPEAKER = 0.9
@@ -36,7 +36,7 @@ _FACTS_OF_A_TEXT = 8
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ACTIONS = re.compile(r"（[^（）]*）|\([^()]*\)|\*[^*\n]*\*|\[[^\[\]\n]*\]")
 """Texts in brackets: stage directions and captions."""
-_SPEECH = re.compile(r'(?:(?<=\w[:,] )|(?<=\w ))["“](?=[^"“”\n]*["”])[^"“”\n]*\b(?:I|my)\b[^"“”\n]*["”]')
+_SPEECH = re.compile(r'(?:(?<=\w[:,] )|(?<=\w ))["“](?=[^"“”\n]*["”])[^"“”\n]*\b(?:I|[Mm]y)\b[^"“”\n]*["”]')
 """What somebody else said, as in `You told me: "I live in Oslo."`: its first person is not the speaker. The lookahead
 bounds the time for a text without a closing quote."""
 _LISTED = re.compile(r"\s*(?:[-*•#>|]|\d+[.)]\s)")

@@ -273,9 +273,9 @@ def _read_sections(
     space, agent = reading.space, reading.agent
 
     def leave_out_hidden(events: Sequence[Remembered]) -> list[Remembered]:
-        """Visitors' events and actions may be older than the memories among which `hidden` was found."""
-        left = (event for event in events if not event.event.is_erased)
-        return [event for event in left if sent is None or not sent.tell(event.event, event.position.offset)]
+        """The events that sections may show. They may be older than the memories among which `hidden` was found."""
+        left = (each for each in events if not each.event.is_erased)
+        return [each for each in left if sent is None or not sent.has(each.event, each.position.offset)]
 
     of_space = snapshot.row(settings.SPACES, space)
     goals = [event for event in leave_out_hidden(newest_of(snapshot, space, (scene.GOAL_KIND,))) if event.text]
@@ -310,7 +310,7 @@ def _find_hidden(snapshot: Snapshot, space: str, agent: str, passed: MessagesOfS
     return {
         memory.offset
         for memory in memories
-        if (event := codec.decode(memory.data)).is_erased or (passed is not None and passed.tell(event, memory.offset))
+        if (event := codec.decode(memory.data)).is_erased or (passed is not None and passed.has(event, memory.offset))
     }
 
 

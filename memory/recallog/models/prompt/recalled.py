@@ -60,6 +60,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 class MessagesOfSession:
     """The messages that a conversation returns."""
 
+    agent: str
     session: str | None
     since: int
     """The offset after which the conversation contains its messages. Earlier ones were compacted."""
@@ -68,15 +69,16 @@ class MessagesOfSession:
     def read(cls, snapshot: Snapshot, space: str, agent: str, session: str) -> Self:
         """Read which messages of a session remain. The snapshot has the row `key`."""
         compacted = snapshot.row(conversations.COMPACTIONS, space, agent, session)
-        return cls(session, -1 if compacted is None else compacted.upto)
+        return cls(agent, session, -1 if compacted is None else compacted.upto)
 
     @staticmethod
     def key(space: str, agent: str, session: str) -> RowKey:
         return RowKey(conversations.COMPACTIONS.name, space, agent, session)
 
-    def tell(self, event: Event, offset: int) -> bool:
+    def has(self, event: Event, offset: int) -> bool:
         """Whether the conversation itself contains an event, as a message that was not compacted."""
-        return event.kind in projection.KINDS and event.session == self.session and offset > self.since
+        is_within = event.session == self.session and offset > self.since
+        return is_within and projection.is_message_of(event, self.agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ async def automatic(reading: AgentReading, snapshot: Snapshot, session: str | No
     said = [event for event in said if event.kind == rendering.USER_SAID and event.session is not None]
     chosen = session if session is not None else next((event.session for event in said), None)
     if chosen is None:
-        return Automatic("", MessagesOfSession(None, -1))
+        return Automatic("", MessagesOfSession(agent, None, -1))
     newest = [event for event in said if event.session == chosen][:_CONSIDERED]
     removed = [RowKey(conversations.REMOVED.name, space, agent, event.id) for event in newest]
     found = await reading.snapshot([*removed, MessagesOfSession.key(space, agent, chosen)])
@@ -234,7 +236,7 @@ def choose_hits(
     close = [hit for hit in close if hit.is_entry or plain(hit.event.text) not in queries]
     for known in (asked.passed, None if auto is None else auto.messages):
         if known is not None:
-            close = [hit for hit in close if not known.tell(hit.event, hit.position.offset)]
+            close = [hit for hit in close if not known.has(hit.event, hit.position.offset)]
     if auto is None:
         return close[: rag.limit]
     left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()

@@ -160,8 +160,7 @@ def results_shown(snapshot: Snapshot, space: str, agent: str, session: str | Non
     """The keys of the results in the scratchpad, by a snapshot of `result_rows`."""
     if session is None:
         return ()
-    prefix = items.prefix_of(items.session_namespace(session))
-    listed = snapshot.row(items.NAMESPACES, space, agent, prefix)
+    listed = snapshot.row(items.NAMESPACES, space, agent, items.prefix_of(items.session_namespace(session)))
     return () if listed is None else tuple(key for key in listed.keys if key.startswith(items.RESULTS))
 
 

@@ -358,7 +358,8 @@ class EdgeEngine(Engine):
         described = [each for each, search in zip(scored, wanted, strict=True) if search.payload or search.with_sparse]
         fields = dict.fromkeys(chain.from_iterable(search.payload for search in wanted))
         ids = dict.fromkeys(id_ for id_, _ in chain.from_iterable(described))
-        points = {point[0]: point for point in self._read_points(opened.file, ids, fields)}
+        read = opened.file.read if TEXT_FIELDS.isdisjoint(fields) else opened.file.read_whole
+        points = {point[0]: point for point in read(ids)}
         if missing := ids.keys() - points.keys():
             incomplete = _find_incomplete(opened.shard, missing)
             scored = [[each for each in found if each[0] not in incomplete] for found in scored]
@@ -474,10 +475,6 @@ class EdgeEngine(Engine):
         except BaseException:
             shard.close()
             raise
-
-    def _read_points(self, file: PointFile, ids: Collection[str], fields: Collection[str]) -> list[StoredFields]:
-        """The existing points with these ids, with `fields` at least."""
-        return file.read(ids) if TEXT_FIELDS.isdisjoint(fields) else file.read_whole(ids)
 
     def _make_lost_error(self, collection: str) -> IndexLost:
         cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"

@@ -33,8 +33,8 @@ DELETED_POINTS = 10_000
 _FIRST_ID = str(UUID(int=0))
 _DEFAULTS = EngineSettings()
 
-_STRAY_POINTS = 1_000
-"""Points that are read to find generations without an alias. An upsert that comes late has fewer."""
+_ORPHANED_POINTS = 1_000
+"""Points that are read to find generations without an alias. An upsert that arrives late has fewer."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _DROPPED = ".dropped"
@@ -74,7 +74,7 @@ class ServerEngine(Engine):
         self._tenancies: dict[str, Tenancy] = {}
         self._complete: set[str] = set()
         """The collections whose missing payload indexes this process has created or requested."""
-        self._without_strays: set[str] = set()
+        self._without_orphans: set[str] = set()
         """The collections in which this process has looked for points of dropped generations."""
 
     async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
@@ -93,7 +93,7 @@ class ServerEngine(Engine):
         # Raises `IndexLost` if another process has just deleted the collection because it had no generation.
         await self._change_aliases(qdrant.CreateAliasOperation(create_alias=make))
         self._tenancies[collection] = Tenancy(alias, name, collection)
-        await self._delete_strays(name)
+        await self._delete_orphans(name)
 
     async def _create_collection(self, name: str, form: CollectionForm) -> None:
         if not await self._qdrant.write(lambda: self._client.collection_exists(name)):
@@ -167,21 +167,21 @@ class ServerEngine(Engine):
                 self._complete.discard(name)
                 await self._qdrant.write(partial(self._client.delete_collection, name))
 
-    async def _delete_strays(self, name: str) -> None:
+    async def _delete_orphans(self, name: str) -> None:
         """Delete the points of a shared collection whose generations have no alias, which nobody can read.
 
         The server may have found the alias for an upsert before the alias was renamed, and write the points after it
         has deleted those of the generation.
         """
         known = {self._generation_of(each) for each in await self._find_aliases()}
-        stray = qdrant.FieldCondition(key=GENERATION, match=qdrant.MatchExcept(**{"except": sorted(known)}))
-        scroll = partial(self._client.scroll, name, qdrant.Filter(must=[stray]), limit=_STRAY_POINTS)
+        orphaned = qdrant.FieldCondition(key=GENERATION, match=qdrant.MatchExcept(**{"except": sorted(known)}))
+        scroll = partial(self._client.scroll, name, qdrant.Filter(must=[orphaned]), limit=_ORPHANED_POINTS)
         records, _ = await self._qdrant.write(partial(scroll, with_payload=[GENERATION]))
         # A generation gets its alias before its points, and its name is never used again.
         known |= {self._generation_of(each) for each in await self._find_aliases()}
         for generation in {record.payload[GENERATION] for record in records if record.payload} - known:
             await self._delete_all(Tenancy(name, name, generation), wait=True)
-        self._without_strays.add(name)
+        self._without_orphans.add(name)
 
     async def _delete_all(self, tenancy: Tenancy, *, wait: bool) -> None:
         selected = qdrant.FilterSelector(filter=make_filter(None, tenancy))
@@ -191,8 +191,8 @@ class ServerEngine(Engine):
         tenancy = await self._find_tenancy(collection)
         if tenancy.collection not in self._complete:
             await self._create_missing_indexes(tenancy.collection)
-        if tenancy.name and tenancy.collection not in self._without_strays:
-            await self._delete_strays(tenancy.collection)
+        if tenancy.name and tenancy.collection not in self._without_orphans:
+            await self._delete_orphans(tenancy.collection)
         if not points:
             await self._require(tenancy)
         for part in split_upserts(points, tenancy):
@@ -241,12 +241,12 @@ class ServerEngine(Engine):
             return []
         start = tenancy.stored_id(first)
         records = []
-        if not tenancy.follows_turn(start):
+        if not tenancy.has_wrapped(start):
             records = await self._scroll(tenancy, start, limit, vectors=vectors)
             start = _FIRST_ID
-        if len(records) < limit and tenancy.follows_turn(start):
+        if len(records) < limit and tenancy.has_wrapped(start):
             more = await self._scroll(tenancy, start, limit - len(records), vectors=vectors)
-            records += [record for record in more if tenancy.follows_turn(str(record.id))]
+            records += [record for record in more if tenancy.has_wrapped(str(record.id))]
         return [make_point(_as_written(record, tenancy)) for record in records]
 
     async def _scroll(self, tenancy: Tenancy, start: str, limit: int, *, vectors: bool) -> list[qdrant.Record]:

@@ -9,7 +9,7 @@ Earlier versions gave each generation a collection. Such a generation is served 
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
@@ -31,7 +31,7 @@ _IDS = 2**128
 FieldIndex = qdrant.KeywordIndexParams | qdrant.IntegerIndexParams | qdrant.FloatIndexParams
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tenancy:
     """The part of a collection that holds the points of one generation."""
 
@@ -42,10 +42,10 @@ class Tenancy:
     name: str = ""
     """The name of the generation in `GENERATION`; "" in a collection of its own."""
 
-    @property
+    @cached_property
     def shift(self) -> int:
         """What is added to the ids of the generation, modulo 2**128. Generations have points with the same ids, which
-        would replace each other. A sum keeps their order, up to one turn."""
+        would replace each other. The sums have the order of the ids, except that they wrap around once."""
         return int.from_bytes(blake2b(self.name.encode(), digest_size=16).digest()) if self.name else 0
 
     def stored_id(self, id: str) -> str:  # noqa: A002
@@ -56,8 +56,8 @@ class Tenancy:
         """The id of the point that the server has under `stored`."""
         return str(UUID(int=(UUID(stored).int - self.shift) % _IDS))
 
-    def follows_turn(self, stored: str) -> bool:
-        """Whether ids of the generation from `stored` on are after the turn: smaller on the server than the first."""
+    def has_wrapped(self, stored: str) -> bool:
+        """Whether the sum `stored` has wrapped around, so that it is smaller than that of the first id."""
         return UUID(stored).int < self.shift
 
     def conditions(self) -> list[qdrant.Condition]:

@@ -19,8 +19,8 @@ def find_other_forms(term: str) -> tuple[str, ...]:
 
 
 def without_unused_forms(searched: Sequence[str], used: Collection[str]) -> list[str]:
-    """The terms `searched` without those that are not `used` while another form is, or is searched before them. A word
-    that texts have in one form would otherwise also count as a rare word that they lack."""
+    """The terms `searched`, without unused forms: texts have another form of the term, which is then `used`, or it is
+    searched earlier. Otherwise a word that texts have in one form would also count as a rare word that they lack."""
     return [
         term
         for at, term in enumerate(searched)

@@ -163,6 +163,16 @@ def _owners(plans: FoldPlans, event: Event) -> tuple[str, ...]:
     return readers if event.kind == rendering.AGENT_SAID else tuple(each for each in readers if each != event.agent)
 
 
+def is_message_of(event: Event, agent: str) -> bool:
+    """Whether an event that `agent` may see is a message of its conversation, as `_owners` has decided.
+
+    If the kind of what users say is not shared, an event that `agent` published in their name is in no conversation.
+    """
+    if event.kind == rendering.USER_SAID:
+        return event.agent != agent or event.audience is None
+    return event.kind == rendering.AGENT_SAID or (event.kind in KINDS and event.agent == agent)
+
+
 def _count_message(state: ConversationRow, event: Event, row: MessageRow, counted: int, chars: int) -> ConversationRow:
     """The state with one more message."""
     return msgspec.structs.replace(

@@ -33,7 +33,7 @@ class TiersProjection:
     """Fold of the tiers of entries. It follows the projections of entries and uses, whose rows it reads."""
 
     name: ClassVar[str] = "tiers"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     kinds = EntriesProjection.kinds | triggers.CLOSINGS | {_OUTCOME, _CONFIGURED}
     tables = (tables.ROWS, tables.ENDED, tables.AGENTS, tables.MOVES, due.AT)
 
@@ -46,7 +46,7 @@ class TiersProjection:
                 continue
             event = record.event
             if clock.sets_time(event) and _loads_agent(rows, event):
-                _bound(rows, event, record.time)
+                _bound(rows, record)
             if event.kind == PLAN:
                 _plan(rows, record)
             elif event.kind == _OUTCOME:
@@ -309,9 +309,11 @@ def _learn_outcome(row: TierRow, event: Event) -> TierRow:
 # The next plan.
 
 
-def _bound(rows: Rows, event: Event, at: int) -> None:
+def _bound(rows: Rows, record: Record) -> None:
+    event = record.event
     known = rows.get(tables.AGENTS, event.space, event.agent)
-    bounded = None if known is None else scheduling.note_event(known, at)
+    until = max(record.time, 1_000 * record.appended) if event.kind in RETAINING else record.time
+    bounded = None if known is None else scheduling.note_event(known, record.time, until)
     if bounded is not None and bounded != known:
         scheduling.put(rows, event.space, event.agent, bounded, _settings(rows, event.space, event.agent))
 

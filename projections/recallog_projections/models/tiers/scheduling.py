@@ -51,9 +51,10 @@ def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
     return at if state.full_at is None else min(at, state.full_at)
 
 
-def note_event(state: AgentTiers, at: int) -> AgentTiers:
-    """The row of an agent after an event of its own at this time."""
-    return state if state.since <= at + _AHEAD else msgspec.structs.replace(state, since=at + _AHEAD)
+def note_event(state: AgentTiers, at: int, until: int) -> AgentTiers:
+    """The row of an agent after an event of its own at this time. `until` is the latest time at which it may have been
+    written: an entry may be about the past."""
+    return state if state.since <= until + _AHEAD else msgspec.structs.replace(state, since=at + _AHEAD)
 
 
 def note_plan(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTiers:

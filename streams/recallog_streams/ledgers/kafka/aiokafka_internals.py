@@ -216,6 +216,7 @@ def _error_of(code: int) -> type[kafka.KafkaError]:
 
 
 def _check(code: int, doing: str) -> None:
+    """Raise the error of a code, if it is one."""
     if (error := _error_of(code)) is not kafka.NoError:
         raise error(doing)
 
