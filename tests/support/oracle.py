@@ -312,15 +312,19 @@ class Expected:
 
     def times(self, space: str) -> dict[str, datetime]:
         """By agent: when the newest event happened that it sees, not all agents see, and the memory did not write by
-        itself; "": the newest one that all agents see."""
-        found: dict[str, datetime] = {}
-        for event in self.in_space(space):
+        itself; "": the newest one that all agents see. An entry or item from before the time of an agent is left
+        out."""
+        found: dict[str, tuple[int, datetime]] = {}
+        for number, event in enumerate(self.in_space(space)):
             by_itself = TRIGGER.fullmatch(event.fields.get("causation_id") or "")
             if event.happened and event.kind != "memory.accessed" and not by_itself:
-                is_for_all = event.shared or event.kind == "clock.ticked"
-                readers = [""] if is_for_all else [event.agent, *(event.audience or [])]
-                found |= dict.fromkeys(readers, datetime.fromisoformat(event.fields["at"]))
-        return found
+                at, is_entry = datetime.fromisoformat(event.fields["at"]), event.kind in ENTRIES | ITEMS
+                is_for_all = event.kind == "clock.ticked" or (event.shared and not is_entry)
+                for reader in [""] if is_for_all else [event.agent, *(event.audience or [])]:
+                    now = max((found[each] for each in ("", reader) if each in found), default=None)
+                    if not (is_entry and now and at < now[1]):
+                        found[reader] = number, at
+        return {reader: at for reader, (_, at) in found.items()}
 
     def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
         """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""
