@@ -407,6 +407,22 @@ def test_a_service_that_cannot_index_ends_when_it_is_idle(home: Path) -> None:
     ended(run(work()))
 
 
+def test_a_service_with_a_wrong_embedder_makes_way_for_a_program_with_another_one(home: Path) -> None:
+    async def ask(embedder: str, *, wait_index: bool = False) -> str | None:
+        async with Memory.open(settings(home, embedder=embedder, index_idle_seconds=5)) as memory:
+            return (await memory.recall("village", "baker", QUESTION, wait_index=wait_index)).degraded
+
+    async def says_why() -> bool:
+        return "cannot be built" in (await ask("onnx:/nowhere") or "")
+
+    async def work() -> str | None:
+        await until(says_why, "the answer says why there is no index")
+        return await ask("minilm", wait_index=True)
+
+    assert run(work()) is None
+    ended(serving_pid(home))
+
+
 def test_there_is_no_index_to_start_if_it_is_off() -> None:
     async def work() -> bool:
         async with Memory.in_memory() as memory:

@@ -487,17 +487,20 @@ def test_status_shows_the_checkpoints_of_the_views(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "building", "shows"),
+    ("checkpoint", "unread", "building", "shows"),
     [
-        (-1, None, "0 % are indexed; of the rest recall compares words\n"),
-        (-1, 59, "30 % are indexed; of the rest recall compares words\n"),
-        (149, None, "75 % are indexed; of the rest recall compares words\n"),
-        (199, None, ""),
+        (-1, 0, None, "0 % are indexed; of the rest recall compares words\n"),
+        (-1, 0, 59, "30 % are indexed; of the rest recall compares words\n"),
+        (149, 0, None, "75 % are indexed; of the rest recall compares words\n"),
+        (199, 80, None, "60 % are indexed; of the rest recall compares words\n"),
+        (199, 0, None, ""),
     ],
 )
 def test_status_says_how_far_the_index_is(
-    home: Path, checkpoint: int, building: int | None, shows: str, capsys: pytest.CaptureFixture[str]
+    home: Path, checkpoint: int, unread: int, building: int | None, shows: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """`unread` events are those before the checkpoint that the model has not read: the newest are read first."""
+
     async def status() -> Status:
         async with Memory.open(home) as memory:
             await memory.catch_up()
@@ -506,7 +509,7 @@ def test_status_says_how_far_the_index_is(
     found = run(status())
     row = found.partitions[0].model_copy(
         update={
-            "views": "index", "end": 200, "checkpoint": checkpoint, "lag": 199 - checkpoint,
+            "views": "index", "end": 200, "checkpoint": checkpoint, "lag": 199 - checkpoint + unread,
             "building": None if building is None else "g", "building_checkpoint": building,
         }
     )  # fmt: skip

@@ -18,6 +18,7 @@ UNKNOWN = [
     (["timeline", "v", "--agnet", "a"], "AGENT is an argument: give the value without an option."),
     (["timeline", "v", "a", "--zzz"], "No such option --zzz."),
     (["ingest", "x", "--formt", "text"], "No such option --formt. Did you mean --format?"),
+    (["install", "claude-cod"], "Invalid value for 'AGENT': 'claude-cod' is not one of"),
     (["recall", "v", "a", "q", "--fusion", "weigthed"], "--fusion: should be 'weighted'"),
     (["recall", "v", "a", "q", "--fusion", "weigthed"], "not 'weigthed'; did you mean 'weighted'?"),
 ]  # fmt: skip

@@ -142,6 +142,13 @@ def test_events_are_not_copied_to_a_folder_whose_views_are_ahead(home: Path, tmp
     assert events_of(home / "ledger.db") == 100
 
 
+def test_a_folder_without_a_memory_is_not_copied(tmp_path: Path) -> None:
+    result = recallog("copy", tmp_path / "memroy", tmp_path / "backup")
+    assert result.code == 2
+    assert f"there is no memory in {tmp_path / 'memroy'}" in result.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_ledger_is_created_where_the_views_show_that_there_was_one(home: Path) -> None:
     (home / "ledger.db").unlink()
     assert "is missing" in str(refused(home, publish))

@@ -243,7 +243,7 @@ def test_a_time_without_memories_is_said() -> None:
 def test_a_time_whose_memories_say_something_else_is_said() -> None:
     days = ((datetime(2023, 4, 18, tzinfo=UTC), datetime(2023, 4, 19, tzinfo=UTC)),)
     time = NamedTime(words="April 18th", ranges=days, sessions=(), event=None, hits=0, has_memories=True)
-    assert time.note == '"April 18th" is 2023-04-18: no hit is of this time'
+    assert time.note == '"April 18th" is 2023-04-18: no close hit is of this time'
 
 
 def test_a_question_for_a_time_alone_finds_what_is_of_it_and_nothing_else() -> None:

@@ -1,10 +1,11 @@
 """The commands of the tutorials print what their transcripts show."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from recallog_tools.transcripts import CLUSTER, TRANSCRIPTS, TUTORIALS, run_steps, stable_parts, steps_of
+from recallog_tools.transcripts import CLUSTER, TRANSCRIPTS, TUTORIALS, Step, run_steps, stable_parts, steps_of
 from support.transcripts import environment_in, recorded
 
 ALONE = [page for page in TUTORIALS if page.stem != CLUSTER]
@@ -16,6 +17,23 @@ def test_each_command_of_a_tutorial_prints_what_its_transcript_shows(page: Path,
     steps = [step for step in steps_of(page) if not step.is_setup]
     found = run_steps(steps, tmp_path, environment_in(tmp_path))
     assert found == recorded(page)
+
+
+@pytest.mark.models("all")
+def test_a_simulation_that_was_stopped_continues_there(tmp_path: Path) -> None:
+    """The program of the tutorial, started again after all events of a run, and after the first ones of it."""
+    environment = environment_in(tmp_path)
+    program = steps_of(TRANSCRIPTS.parent / "tutorials" / "simulation.md")[0]
+    whole = run_steps([program, program, Step("recallog export --output all.jsonl")], tmp_path, environment)
+    once, twice = re.findall(r"^\$ python.*\n((?:[^$].*\n)+)", whole, re.MULTILINE)
+    assert once == twice
+    for events in (4, 11):
+        folder = tmp_path / str(events)
+        folder.mkdir()
+        lines = (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
+        (folder / "begun.jsonl").write_text("".join(lines[:events]))
+        found = run_steps([Step("recallog ingest begun.jsonl"), program], folder, environment)
+        assert found.endswith(once), events
 
 
 def test_each_tutorial_has_a_transcript_of_all_its_commands() -> None:

@@ -95,6 +95,10 @@ class Serve(msgspec.Struct, tag=True):
 class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
+    embedder: str | None = None
+    """The setting of a client that would start a service: one with another embedder that cannot index ends. None: a
+    client that only asks."""
+
 
 FolderCall = Perform | Recall | Health
 Call = FolderCall | Serve

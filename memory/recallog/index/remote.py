@@ -66,13 +66,15 @@ async def call(
         raise
 
 
-async def read_health(home: Path, deadline_seconds: float, *, patient: bool = False) -> messages.HealthReport | None:
+async def read_health(
+    home: Path, deadline_seconds: float, *, embedder: str | None = None, patient: bool = False
+) -> messages.HealthReport | None:
     """Whether the index of a folder follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
     The address file does not prove that a service runs: a killed process leaves it behind.
     """
     try:
-        data = await call(home, messages.Health(), deadline_seconds=deadline_seconds, patient=patient)
+        data = await call(home, messages.Health(embedder), deadline_seconds=deadline_seconds, patient=patient)
     except ServiceAbsent:
         return None
     return msgspec.json.decode(data, type=messages.HealthReport)

@@ -81,7 +81,8 @@ class ServiceProcess:
 
         Raises `IndexUnavailable` if its process cannot be started, or does not respond.
         """
-        health = await read_health(self._home, self._settings.deadline_seconds, patient=patient)
+        found = self._settings
+        health = await read_health(self._home, found.deadline_seconds, embedder=found.embedder, patient=patient)
         if health is not None:
             self._failures = 0
         else:

@@ -179,7 +179,11 @@ class Service:
             return messages.Gone()
         try:
             if isinstance(call, messages.Health):
-                return messages.Result(msgspec.json.encode(await self._index.start()))
+                health = await self._index.start()
+                if health.problem and call.embedder not in (None, self._settings.embedder):
+                    self.stop()
+                    return messages.Gone()
+                return messages.Result(msgspec.json.encode(health))
             self._check_models(call.models)
             if isinstance(call, messages.Recall):
                 return messages.Result(await self._perform_recall(call))

@@ -230,6 +230,19 @@ async def events(
     }
 
 
+async def read_by_words(
+    index: IndexSnapshot, query: RecallQuery, searched: Sequence[str], limit: int
+) -> Iterable[tuple[bytes, str | None]]:
+    """The visible events with the highest keyword scores for the terms `searched`, as `events` returns them. At most
+    `limit` memories are read; entries among them are left out. The filters of the query do not apply."""
+    visible = query.visible()
+    search = Search(visible, limit, sparse=sparse_of(searched), corpus=visible, payload=_FIELDS, with_sparse=True)
+    (hits,) = await index.engine.search(index.collection, [search])
+    with readable_payloads():
+        found = _candidates([_FoundPoint(hit, None, False) for hit in hits], _Worth.of({}))
+    return (await events(index, query, [each for each in found if not each.is_entry])).values()
+
+
 def _explain_misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
     """Why an intact payload should not have been found as this candidate, in words; "" if it should."""
     if payload["space"] != in_points(query.space) or not {query.agent, EVERYBODY} & {*payload["readers"]}:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from recallog.index.indexer import IndexSnapshot
 from recallog.retrieval import time_relations
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
+from recallog.retrieval.query import QueryTerms, RecallQuery
 from recallog.retrieval.time_relations import RelatedTime
 from recallog.retrieval.time_scope import TimeScope, TimeSpan
 from recallog_projections.index.language import questions
@@ -32,18 +32,18 @@ async def events_of(times: Sequence[RelatedTime], ask: Callable[[str], Awaitable
 
 
 def words_beside(
-    question: str, times: Sequence[RelatedTime], scope: TimeScope | None, agents: Sequence[str]
+    question: str, times: Sequence[RelatedTime], scope: TimeScope | None, terms_of: Callable[[str], QueryTerms]
 ) -> tuple[QueryTerms, TimeScope | None]:
-    """The terms of a question that names times, and its scope.
+    """The terms of a question that names times, and its scope. `terms_of` are the terms of a part of the question.
 
     "Session" in "our last session" is not a term. If a question asks for nothing but a time, there are no terms. The
     words that name an event remain terms, because memories from before and after it may contain them.
     """
     conversations = [one for one in times if one.expressions and one.expressions[0].conversation is not None]
-    words = query_terms(time_relations.without_times(question, conversations), agents)
+    words = terms_of(time_relations.without_times(question, conversations))
     if scope is None or not scope.spans or any(one.events for one in times):
         return words, scope
-    if query_terms(time_relations.beyond_times(question, times), agents).terms:
+    if terms_of(time_relations.beyond_times(question, times)).terms:
         return words, scope
     return replace(words, terms=(), term_spans=()), replace(scope, is_all=True)
 

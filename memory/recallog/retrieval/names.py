@@ -1,5 +1,5 @@
-"""Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), shortened ("Mel" for `Melanie`), or
-misspelt ("Melany").
+"""Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), shortened ("Mel" for `Melanie`),
+misspelt ("Melany"), or in another script ("Мелани").
 
 Names are split at punctuation and inside words such as `BobSmith`. Only the part of an address before the @ counts. A
 part names an agent if few agents have it. A shortened or misspelt part must begin with a capital letter, since other
@@ -7,18 +7,20 @@ words are seldom names.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from recallog.retrieval import time_forms
+from recallog.retrieval.sections import read_sections
+from recallog.retrieval.spellings import count_edits, find_consonants, sound_alike
 from recallog_projections.index import terms
 
 Span = tuple[int, int]
 """Start and end in the question, in characters; the end is exclusive."""
 
-_SHARED_MAX = 3
+SHARED_MAX = 3
 """A part that more agents share is a label, such as `worker` in `worker-1` to `worker-9`."""
 _PART_LETTERS_MIN = 3
 _MISSPELT_LETTERS_MIN = 5
@@ -46,8 +48,22 @@ _LABELS = frozenset(
     mr mrs ms dr prof sir the and com org net mail admin test
     """.split()  # noqa: SIM905 - a page of quoted words is harder to read
 )
-_SHORT_TIMES = {*time_forms.MONTHS, "mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat", "sun"}
-"""Words that begin with a capital letter, and are seldom short for a name."""
+_TIMES = {
+    *time_forms.MONTHS,
+    *time_forms.WEEKDAYS,
+    "mon",
+    "tue",
+    "tues",
+    "wed",
+    "thu",
+    "thur",
+    "thurs",
+    "fri",
+    "sat",
+    "sun",
+}
+"""Words that begin with a capital letter, and are seldom names."""
+WORDS = dict(read_sections("name_words.txt"))
 
 
 class _Word(NamedTuple):
@@ -67,9 +83,14 @@ class _Names(NamedTuple):
     """By part of a name: the agents that have it."""
 
 
-def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
-    """The agents that a question names, each with the spans that contain only its name."""
-    names = _names_of(tuple(agents))
+def find_named(
+    question: str, agents: Iterable[str], nicknames: Iterable[tuple[str, str]] = ()
+) -> dict[str, list[Span]]:
+    """The agents that a question names, each with the spans that contain only its name.
+
+    `nicknames` are further names, each with an agent that has it.
+    """
+    names = _names_of((*((agent, agent) for agent in agents), *nicknames))
     words = [
         _Word(match.start(), match.end(), match.group().lower(), match.group()[0].isupper())
         for match in _WORD.finditer(question)
@@ -94,7 +115,25 @@ def find_named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
                 if agent not in whole:
                     spans = found.setdefault(agent, [])
                     spans += [_span(question, words, range(number, number + 1))] if word.capital and parts else []
+    if not question.isascii() or not all(map(str.isascii, names.by_part)):
+        taken = {at for spans in found.values() for span in spans for at in range(*span)}
+        for agent, span in _find_by_sound(question, names.by_part):
+            if span[0] not in taken:
+                found.setdefault(agent, []).append(span)
     return found
+
+
+def find_possible(question: str) -> Iterator[tuple[int, int, str]]:
+    """The words of a question that may be names, each after its start and its end (exclusive)."""
+    for match in _possible().finditer(question):
+        word = match.group().lower()
+        if not match.group()[0].islower() and word not in _TIMES and word not in terms.FUNCTION_WORDS:
+            yield *match.span(), match.group()
+
+
+@cache
+def _possible() -> re.Pattern[str]:
+    return re.compile(WORDS["possible name"].replace("{TRANSCRIBING}", WORDS["TRANSCRIBING"]), re.VERBOSE)
 
 
 def _whole(question: str, words: Sequence[_Word], names: _Names) -> Iterable[tuple[range, str]]:
@@ -112,24 +151,43 @@ def _are_joined(question: str, one: _Word, other: _Word) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _names_of(agents: tuple[str, ...]) -> _Names:
+def _names_of(named: tuple[tuple[str, str], ...]) -> _Names:
+    """The names of agents, each with its agent."""
     whole: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     by_part: dict[str, list[str]] = {}
-    for agent in dict.fromkeys(agents):
-        split = tuple(word.lower() for word in _WORD.findall(agent))
-        parts = tuple(part.lower() for part in _PARTS.findall(agent.split("@")[0]))
-        for name in dict.fromkeys((split, parts)):
-            if name:
-                whole.setdefault(name[0], []).append((name, agent))
+    for name, agent in dict.fromkeys(named):
+        split = tuple(word.lower() for word in _WORD.findall(name))
+        parts = tuple(part.lower() for part in _PARTS.findall(name.split("@")[0]))
+        for words in dict.fromkeys((split, parts)):
+            if words:
+                whole.setdefault(words[0], []).append((words, agent))
         for part in filter(_may_be_part, dict.fromkeys(parts)):
             by_part.setdefault(part, []).append(agent)
-    return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= _SHARED_MAX})
+    return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= SHARED_MAX})
+
+
+def _find_by_sound(question: str, by_part: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Span]]:
+    """The agents that the question names in another script."""
+    by_sound = _sort_by_sound(tuple(by_part))
+    for start, end, text in find_possible(question):
+        for part in by_sound.get(find_consonants(text.lower()), ()):
+            if sound_alike(text.lower(), part):
+                yield from ((agent, (start, end)) for agent in by_part[part])
+
+
+@lru_cache(maxsize=64)
+def _sort_by_sound(parts: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """The parts by their consonants."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        found.setdefault(find_consonants(part), []).append(part)
+    return found
 
 
 def _find_longer(words: Sequence[_Word], number: int, parts: Iterable[str]) -> list[str]:
     """The part that begins with a word; empty if several do. "San" in "San Francisco" is not short for another name."""
     word, around = words[number], words[max(1, number - 1) : number + 2]
-    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in _SHORT_TIMES:
+    if number == 0 or [each.capital for each in around].count(True) > 1 or word.text in _TIMES:
         return []
     longer = [part for part in parts if word.capital and part.startswith(word.text)]
     return longer if len(longer) == 1 else []
@@ -144,22 +202,9 @@ def _misspelt(word: _Word, number: int, parts: Iterable[str]) -> list[str]:
         if part[0] == word.text[0] and len(part) >= _MISSPELT_LETTERS_MIN:
             long = min(len(part), len(word.text)) >= _TWO_EDITS_LETTERS_MIN
             most = 2 if long and part[:_SAME_BEGINNING] == word.text[:_SAME_BEGINNING] else 1
-            if abs(len(part) - len(word.text)) <= most and (edits := _edits(part, word.text)) <= most:
+            if abs(len(part) - len(word.text)) <= most and (edits := count_edits(part, word.text)) <= most:
                 near.setdefault(edits, []).append(part)
     return near[min(near)] if near else []
-
-
-def _edits(one: str, other: str) -> int:
-    """The number of letters to insert, delete, replace or swap with the next one, to turn one word into the other."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i]
-        for j, another in enumerate(other, 1):
-            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != another)))
-            if i > 1 and j > 1 and letter == other[j - 2] and another == one[i - 2]:
-                row[j] = min(row[j], earlier[j - 2] + 1)
-    return row[-1]
 
 
 def _span(question: str, words: Sequence[_Word], numbers: range) -> Span:

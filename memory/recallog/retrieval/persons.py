@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from recallog.retrieval import pronouns
+from recallog.retrieval.sections import read_sections
 from recallog_projections.views.outline import Participant
 
 Person = Literal["first", "second"]
@@ -33,12 +33,12 @@ _ASSISTANTS = frozenset(
 )
 """Parts of names, in lower case, that formats and frameworks give to the two sides of a dialogue."""
 _NEITHER = frozenset({"system", "developer", "narrator", "tool", "function", "environment", "world"})
+_FORMS = dict(read_sections("pronouns.txt"))
 
 
-def _any(part: str) -> str:
-    """The forms of all languages for one field of `Pronouns`."""
-    found = [(getattr(each, part), each.whole_words) for each in pronouns.LANGUAGES]
-    return "|".join(rf"\b(?:{forms})\b" if whole_words else f"(?:{forms})" for forms, whole_words in found if forms)
+def _any(forms: str) -> str:
+    """The forms of all languages in sections of `pronouns.txt`: whole words, and those that match anywhere."""
+    return f"\\b(?:{_FORMS[forms]}\n)\\b|(?:{_FORMS.get(f'{forms} anywhere', '(?!)')}\n)"
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -46,8 +46,8 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 _COURTESY = _compile_pattern(_any("courtesies"))
-_SUBJECTS = _compile_pattern(f"(?P<first>{_any('first_subjects')})|(?P<second>{_any('second_subjects')})")
-_OTHERS = _compile_pattern(f"(?P<first>{_any('first_others')})|(?P<second>{_any('second_others')})")
+_SUBJECTS = _compile_pattern(f"(?P<first>{_any('first subjects')})|(?P<second>{_any('second subjects')})")
+_OTHERS = _compile_pattern(f"(?P<first>{_any('first others')})|(?P<second>{_any('second others')})")
 _PART = re.compile(r"[A-Za-z]+")
 
 

@@ -181,12 +181,12 @@ class QueryTerms:
     """(start, end, term) for each occurrence: `end` is exclusive, both count characters."""
 
 
-def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
-    """The terms of `query`; `agents` are the agents of the space, which it may name.
+def query_terms(query: str, agents: Iterable[str], nicknames: Iterable[tuple[str, str]] = ()) -> QueryTerms:
+    """The terms of `query`; `agents` are the agents of the space, which it may name, also by one of their `nicknames`.
 
     A date in figures has the terms of the stored dates.
     """
-    found = names.find_named(query, agents)
+    found = names.find_named(query, agents, nicknames)
     spans = [span for of_agent in found.values() for span in of_agent]
     term_spans = [
         (start, end, term)

@@ -21,6 +21,7 @@ from recallog.retrieval import (
     index_lag,
     lists,
     named_times,
+    nicknames,
     persons,
     quoting,
     ranking,
@@ -117,11 +118,16 @@ async def _recall_events(reading: AgentReading, query: RecallQuery, events: int)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
     agents += [each.name for each in space.participants] if space is not None else []
     agents = agents if query.memories else []
-    words, scope = query_terms(query.text, agents), None
+    terms_of, scope = partial(query_terms, agents=agents), None
+    words = terms_of(query.text)
+    if agents and query.asked and not words.authors:
+        given = await nicknames.find_nicknames(query, snapshot, opened)
+        terms_of = partial(terms_of, nicknames=given)
+        words = terms_of(query.text) if given else words
     if times:
         events_named = await named_times.events_of(times, partial(_ask, reading, query, events))
         scope = time_scope.scope(times, now_of(snapshot, query), space, events_named)
-        words, scope = named_times.words_beside(query.text, times, scope, agents)
+        words, scope = named_times.words_beside(query.text, times, scope, terms_of)
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     asked = SourceQuery(query, reading, snapshot, opened, searcher.cache)
     gathered = await _from_index(asked, sources, words, scope)

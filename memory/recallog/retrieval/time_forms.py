@@ -3,74 +3,25 @@
 import re
 from collections.abc import Collection, Iterable, Sequence, Set
 from functools import cache
-from pathlib import Path
 
-MONTHS = {
-    name: number
-    for names in (
-        "january february march april may june july august september october november december",
-        "jan feb mar apr - jun jul aug sep oct nov dec",
-        "- - - - - - - - sept - - -",
-        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-        "januar februar märz - - juni juli - - oktober - dezember",
-        "gennaio febbraio - aprile maggio giugno luglio - settembre ottobre - dicembre",
-        "janeiro fevereiro março - maio junho julho - setembro outubro novembro dezembro",
-    )
-    for number, name in enumerate(names.split(), 1)
-    if name != "-"
-}
-WEEKDAYS = {
-    name: number
-    for names in (
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "lunes martes miércoles jueves viernes sábado domingo",
-        "lundi mardi mercredi jeudi vendredi samedi dimanche",
-        "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-        "- - - - - sonnabend -",
-        "月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日",
-        "월요일 화요일 수요일 목요일 금요일 토요일 일요일",
-    )
-    for number, name in enumerate(names.split())
-    if name != "-"
-}
-WEEKDAYS |= {name: number for number, name in enumerate("一二三四五六日")} | {"天": 6}
-WEEKDAYS |= {name: number for names in ("月火水木金土日", "월화수목금토일") for number, name in enumerate(names)}
-RELATIVE_YEARS = {"今年": 0, "올해": 0, "去年": 1, "昨年": 1, "작년": 1, "前年": 2}
-NUMBERS = {
-    name: number
-    for names in (
-        "one two three four five six seven eight nine ten eleven twelve",
-        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
-        "un deux trois quatre cinq six sept huit neuf dix onze douze",
-        "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "einem - - - - - - - - - - -",
-        "una - - - - - - - - - - -",
-        "une - - - - - - - - - - -",
-        "einer - - - - - - - - - - -",
-        "an - - - - - - - - - - -",
-        "한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 - -",
-    )
-    for number, name in enumerate(names.split(), 1)
-    if name != "-"
-} | {"a couple": 2, "a couple of": 2, "a few": 3, "a": 1}
-SEASONS = {
-    name: number
-    for names in (
-        "spring summer autumn winter",
-        "- - fall -",
-        "primavera verano otoño invierno",
-        "printemps été automne hiver",
-        "frühling sommer herbst winter",
-        "frühjahr - - -",
-        "春天 夏天 秋天 冬天",
-        "春季 夏季 秋季 冬季",
-    )
-    for number, name in enumerate(names.split())
-    if name != "-"
-}
+from recallog.retrieval.sections import read_sections
+
+_SECTIONS = read_sections("time_words.txt")
+
+
+def _read_table(table: str, first: int) -> dict[str, int]:
+    """The names in a table of `time_words.txt`, each with its place in its line, from `first`; "-" is not a name."""
+    lines = dict(_SECTIONS)[table].splitlines()
+    return {name: number for line in lines for number, name in enumerate(line.split(), first) if name != "-"}
+
+
+MONTHS = _read_table("month names", 1)
+WEEKDAYS = _read_table("weekday names", 0)
+RELATIVE_YEARS = _read_table("years back", 0)
+NUMBERS = _read_table("number words", 1) | {"a couple": 2, "a couple of": 2, "a few": 3, "a": 1}
+SEASONS = _read_table("season names", 0)
 """The quarters of the year that begin in March, as in the northern hemisphere."""
-HAN_DIGITS = {name: number for number, name in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+HAN_DIGITS = _read_table("han digits", 0)
 
 
 def _any(names: Iterable[str]) -> str:
@@ -96,10 +47,8 @@ _OTHER_SCRIPTS = re.compile(r"[\d\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 def _sections() -> Sequence[tuple[str, str]]:
     """The names and texts of the sections of `time_words.txt`, in order; each part is replaced by its pattern."""
     parts, found = dict(_NAMES), list[tuple[str, str]]()
-    text = Path(__file__).with_name("time_words.txt").read_text("utf-8")
-    _, *sections = re.split(r"^\[([\w: ]+)\]\n", text, flags=re.MULTILINE)
-    for name, text in zip(sections[::2], sections[1::2], strict=True):
-        parts[name] = _PART.sub(lambda part: parts[part[1]], text.strip())
+    for name, text in _SECTIONS:
+        parts[name] = _PART.sub(lambda part: parts[part[1]], text)
         found.append((name, parts[name]))
     return found
 

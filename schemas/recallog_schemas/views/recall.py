@@ -85,7 +85,7 @@ class NamedTime(View):
         if not spans:
             return one_line(f'"{self.words}": no memory says when that was')
         by = "" if self.event is None else f", by {self.event}"
-        what = "" if self.hits else ": no hit is of this time" if self.has_memories else ": no memory is of this time"
+        what = "" if self.hits else f": no {'close hit' if self.has_memories else 'memory'} is of this time"
         return one_line(f'"{self.words}" is {" or ".join(spans)}{by}{what}')
 
 

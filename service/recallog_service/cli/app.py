@@ -105,7 +105,7 @@ def _visible_errors() -> Iterator[None]:
     except _USAGE_ERROR as error:
         if (option := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):  # there is none
             error.message, error.possibilities = panels.message_of_unknown_option(option, error.ctx.command), None
-        error.message = visible(error.message)
+        error.message = visible(error.message.removeprefix("Value error, "))  # of pydantic
         raise
 
 

@@ -8,6 +8,7 @@ import typer
 from recallog import Settings
 from recallog.composition import ledger_at, target_of_copy
 from recallog_projections.patience import patient
+from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.sealing import Policy
 from recallog_schemas.views import CopyReport
 from recallog_service.cli import panels, terminal
@@ -57,6 +58,8 @@ def copy_command(
 
     async def work() -> None:
         settings = Settings.valid()
+        if (folder := terminal.folder_without_ledger(settings.model_copy(update={"ledger": source}))) is not None:
+            raise InvalidArgument(f"there is no memory in {folder}; name its folder", path="SOURCE", rule="missing")
         origin = ledger_at(source, settings)
         try:
             with patient():

@@ -6,14 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from recallog import Memory, Position
-from recallog.following.entries import (
-    LedgerEntry,
-    check_partition,
-    entries_of,
-    follow,
-    newest,
-    newest_in_space,
-)
+from recallog.following.entries import LedgerEntry, check_partition, entries_of, follow, newest, newest_in_space
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.views import indent_continuation, one_line

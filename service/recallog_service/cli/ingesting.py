@@ -29,11 +29,7 @@ def ingest_command(
         typer.Argument(metavar="FILE", help="Files, folders or .zip archives to read, or - for stdin."),
     ] = None,
     format: Annotated[  # noqa: A002
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Format of the files; by default it is recognised.",
-        ),
+        str | None, typer.Option(metavar="NAME", help="Format of the files; by default it is recognised.")
     ] = None,
     space: Annotated[
         str | None, typer.Option(help="One space for all conversations; locomo: prefix of spaces.")
@@ -74,10 +70,7 @@ def ingest_command(
     batch: Annotated[
         int, typer.Option(min=1, max=10_000, help="Events per durable write; use 1 for a live pipe.")
     ] = BATCH_EVENTS,
-    no_index: Annotated[
-        bool,
-        typer.Option("--no-index", help="Do not start indexing in the background."),
-    ] = False,
+    no_index: Annotated[bool, typer.Option("--no-index", help="Do not start indexing in the background.")] = False,
     formats: Annotated[
         bool, typer.Option("--formats", help="List the formats, what each keeps and what it leaves out.")
     ] = False,

@@ -38,8 +38,7 @@ def react_command(
         ),
     ] = None,
     reactors: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable."),
+        list[str] | None, typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable.")
     ] = None,
     projections: terminal.Projections = None,
     home: Home = None,

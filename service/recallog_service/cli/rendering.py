@@ -331,7 +331,8 @@ def _status(status: "views.Status") -> None:
         terminal.note(f"the lag is processed by {folded_by}")
     of_index = [row for row in status.partitions if row.views == _INDEX]
     if any(row.lag for row in of_index):
-        indexed = sum(min(row.end, max(row.checkpoint, row.building_checkpoint or 0) + 1) for row in of_index)
+        built = [-1 if row.building_checkpoint is None else row.building_checkpoint for row in of_index]
+        indexed = sum(max(row.end - row.lag, last + 1) for row, last in zip(of_index, built, strict=True))
         percent = 100 * indexed // sum(row.end for row in of_index)
         terminal.note(f"{percent} % are indexed; of the rest recall compares words")
     if status.index is not None and status.index.problem:

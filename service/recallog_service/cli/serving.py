@@ -32,8 +32,7 @@ def serve(
         int, typer.Option(envvar="RECALLOG_SERVER_PORT", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = DEFAULT_PORT,
     react: Annotated[
-        bool,
-        typer.Option("--react", help="Also answer due triggers, as `recallog react` does. Only for a folder."),
+        bool, typer.Option("--react", help="Also answer due triggers, as `recallog react` does. Only for a folder.")
     ] = False,
     log_level: terminal.LogLevel = "info",
     projections: terminal.Projections = None,

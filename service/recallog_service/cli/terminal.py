@@ -40,8 +40,7 @@ _POLL_SECONDS = 0.2
 _WIDTH_OF_A_PIPE = 100
 
 Home = Annotated[
-    Path | None,
-    typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
+    Path | None, typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog")
 ]
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -161,7 +160,7 @@ def open_memory(
     from an empty memory without creating anything. `more` has settings from other options.
     """
     found = settings(home, **more)
-    folder = _folder_without_ledger(found) if missing != "create" else None
+    folder = folder_without_ledger(found) if missing != "create" else None
     if folder is not None and missing == "refuse":
         problem = f"there is no memory in {folder}; write events with recallog publish or recallog ingest"
         if (folder / layout.views_file()).exists():
@@ -175,14 +174,14 @@ def open_memory(
 async def until_it_exists(home: Path | None) -> None:
     """Wait until the folder has a ledger. A command that follows a memory may start before the first event."""
     found = settings(home)
-    folder = _folder_without_ledger(found)
+    folder = folder_without_ledger(found)
     if folder is not None:
         note(f"there is no memory in {folder} yet; waiting")
-    while _folder_without_ledger(found) is not None:
+    while folder_without_ledger(found) is not None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _folder_without_ledger(found: Settings) -> Path | None:
+def folder_without_ledger(found: Settings) -> Path | None:
     """The folder of the ledger if it lacks one; None if it has one, or if the ledger is not in a folder."""
     if found.ledger is not None and "://" in found.ledger:
         return None

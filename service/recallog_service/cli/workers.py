@@ -32,8 +32,7 @@ def worker_command(
         ),
     ] = "",
     reactors: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable."),
+        list[str] | None, typer.Option(metavar="MODULE:NAME", help="Custom reactors in Python. Repeatable.")
     ] = None,
     projections: terminal.Projections = None,
     log_level: terminal.LogLevel = "info",
