@@ -11,6 +11,8 @@ REDIS_PORT = 6379
 
 _LOWEST = 20_000
 _ATTEMPTS = 200
+_given: set[int] = set()
+"""The ports that this process has given out: their servers may not listen yet, or be killed and start again."""
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -23,7 +25,8 @@ def free_port() -> int:
     ports = range(_LOWEST, _lowest_outgoing_port())
     for _ in range(_ATTEMPTS if len(ports) >= _ATTEMPTS else 0):
         port = random.choice(ports)
-        if is_free(port):
+        if port not in _given and is_free(port):
+            _given.add(port)
             return port
     with socket.socket() as probe:
         probe.bind((HOST, 0))

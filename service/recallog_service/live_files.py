@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from recallog_projections.concurrency import cancel_all
 from recallog_service.input_files import paths_in
 
 _POLL_SECONDS = 1.0
@@ -48,7 +49,7 @@ async def changed_files(names: Sequence[str]) -> AsyncIterator[list[str]]:
                 await asyncio.wait_for(woken.wait(), _POLL_SECONDS)
             await asyncio.sleep((time.monotonic() - began if changed else 0.0) * _SHARE_OF_TIME)
     finally:
-        watching.cancel()
+        await cancel_all(watching)
 
 
 def _states(names: Sequence[str]) -> dict[str, _State]:

@@ -109,7 +109,7 @@ def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_is_cancelled
     async def work() -> None:
         service = BusyService()
         async with service.serving(tmp_path):
-            call = asyncio.create_task(remote.call(tmp_path, messages.Health()))
+            call = asyncio.create_task(remote.call(tmp_path, messages.Health(), deadline_seconds=GIVE_UP_SECONDS))
             await until(lambda: len(service.held) == 1)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,10 @@ def test_a_call_to_the_index_process_does_not_wait_for_another_one(tmp_path: Pat
     async def work() -> None:
         service = BusyService()
         async with service.serving(tmp_path):
-            calls = [asyncio.create_task(remote.call(tmp_path, messages.Health())) for _ in range(3)]
+            calls = [
+                asyncio.create_task(remote.call(tmp_path, messages.Health(), deadline_seconds=GIVE_UP_SECONDS))
+                for _ in range(3)
+            ]
             await until(lambda: len(service.held) == 3)  # although none is answered
             service.released.set()
             assert {msgspec.json.decode(await call)["problem"] for call in calls} == {"all is well"}

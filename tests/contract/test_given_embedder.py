@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Memory, layout
-from recallog.index.ownership import IndexOwner
+from recallog.index.ownership import IndexOwner, Ownership, owner_of
 from recallog.settings import Settings
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedding, Passage
@@ -25,6 +25,7 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexUnavailable, Inval
 from support.cli import spawn
 from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint
 from support.events import event, run
+from support.index_process import DEADLINE_SECONDS
 from support.toy_embedder import ToyEmbedder
 from support.waiting import until
 
@@ -60,7 +61,9 @@ def events(texts: Sequence[str] = TEXTS) -> list[Event]:
 
 
 def opened(home: Path, embedder: ToyEmbedder, **more: Any) -> Memory:
-    return Memory.open(Settings(home=home, index="embedded", **more), embedder=embedder)
+    return Memory.open(
+        Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS, **more), embedder=embedder
+    )
 
 
 @asynccontextmanager
@@ -74,7 +77,7 @@ async def indexed(memory: Memory) -> AsyncIterator[Memory]:
 
 async def model_of(home: Path) -> tuple[str, str]:
     """The name and the model of the embedder of a folder's index."""
-    async with Memory.open(Settings(home=home, index="embedded")) as memory:
+    async with Memory.open(Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS)) as memory:
         index = memory._components.index
         assert index is not None
         active = (await index.rows.pointer(0)).active
@@ -274,7 +277,13 @@ def test_a_process_that_was_killed_leaves_no_owner_behind(tmp_path: Path, endpoi
     async def work() -> None:
         (tmp_path / layout.INDEX).mkdir()
         (tmp_path / layout.INDEX_OWNER).write_bytes(msgspec.json.encode(IndexOwner(1, "gone model")))
-        settings = Settings(home=tmp_path, index="embedded", embedder=endpoint.name, index_idle_seconds=0)
+        settings = Settings(
+            home=tmp_path,
+            index="embedded",
+            embedder=endpoint.name,
+            index_idle_seconds=0,
+            deadline_seconds=DEADLINE_SECONDS,
+        )
         async with indexed(Memory.open(settings)) as memory:
             assert (await memory.recall(*A, QUESTION)).degraded is None
         assert not (tmp_path / layout.INDEX_OWNER).exists()
@@ -304,7 +313,13 @@ def test_another_model_is_refused_until_the_index_is_built_again(tmp_path: Path)
 
 def test_from_an_embedder_of_the_settings_to_a_given_one_and_back(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     async def work() -> None:
-        by_settings = Settings(home=tmp_path, index="embedded", embedder=endpoint.name, index_idle_seconds=0)
+        by_settings = Settings(
+            home=tmp_path,
+            index="embedded",
+            embedder=endpoint.name,
+            index_idle_seconds=0,
+            deadline_seconds=DEADLINE_SECONDS,
+        )
         async with indexed(Memory.open(by_settings)):
             pass
         async with opened(tmp_path, Own()) as memory:
@@ -325,7 +340,9 @@ def test_from_an_embedder_of_the_settings_to_a_given_one_and_back(tmp_path: Path
 
 def test_a_name_is_no_given_embedder(tmp_path: Path) -> None:
     async def work() -> None:
-        async with Memory.open(Settings(home=tmp_path, index="embedded", embedder=GIVEN)) as memory:
+        async with Memory.open(
+            Settings(home=tmp_path, index="embedded", embedder=GIVEN, deadline_seconds=DEADLINE_SECONDS)
+        ) as memory:
             await memory.publish_many(events())
             with pytest.raises(ViewsBehind, match="built by a program with an embedder of its own"):
                 await memory.catch_up_index()
@@ -347,6 +364,15 @@ def test_an_engine_that_several_processes_use(tmp_path: Path, monkeypatch: pytes
         assert not (tmp_path / "home" / layout.INDEX_OWNER).exists()
 
     run(work())
+
+
+def test_an_index_that_is_taken_while_its_memory_closes_is_released(tmp_path: Path) -> None:
+    """It is taken in a thread, whose end a caller that was cancelled did not see: the index was held for good."""
+    ownership = Ownership(tmp_path, "own model")
+    ownership.release()
+    ownership.take()
+    assert owner_of(tmp_path) is None
+    assert not (tmp_path / layout.INDEX_OWNER).exists()
 
 
 # What is refused at once.

@@ -15,6 +15,7 @@ from recallog.settings import Settings
 from recallog_projections.index.engines.edge import FREE_BYTES_MIN, EdgeEngine
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
 from support.events import event, run
+from support.index_process import DEADLINE_SECONDS
 from support.read_only import FULL_DISK_BYTES, resize, small_disk
 from support.waiting import until
 
@@ -26,7 +27,7 @@ FULL = "the disk is full"
 
 
 def settings(home: Path) -> Settings:
-    return Settings(home=home, index="embedded", index_idle_seconds=0.0)
+    return Settings(home=home, index="embedded", index_idle_seconds=0.0, deadline_seconds=DEADLINE_SECONDS)
 
 
 def used_bytes(disk: Path) -> int:

@@ -7,6 +7,7 @@ import pytest
 from recallog import Memory, Settings
 from support.cli import recallog
 from support.events import event, run
+from support.index_process import DEADLINE_SECONDS
 
 SAID = [
     ("miller", "agent.spoke", "The bakery owes me for nine sacks of flour."),
@@ -35,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_event_found_by_meaning_is_shown_as_preview_then_with_neighbours_then_whole(home: Path) -> None:
     async def work() -> None:
-        async with Memory.open(Settings(home=home, index="embedded")) as memory:
+        async with Memory.open(Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS)) as memory:
             page = await memory.search("village", "baker", "a chest has disappeared", wait_index=True)
             assert (page.degraded, page.index_behind) == (None, 0)
             assert page.index is not None

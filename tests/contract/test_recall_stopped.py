@@ -22,7 +22,8 @@ from support.waiting import until
 ANSWER = "The smith burned the mill."
 EVENTS = [event(payload={"text": text}) for text in ("Bread!", "It was dark.", ANSWER, "I saw the river.")]
 DEADLINE_SECONDS = 2.0
-ANSWER_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 20.0
+"""On a machine that stands still for some seconds."""
 
 
 @pytest.fixture(autouse=True)

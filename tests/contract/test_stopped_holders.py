@@ -20,9 +20,9 @@ from recallog_streams.locks.folder import FolderLock
 from support.events import event, numbered, run
 
 DEADLINE_SECONDS = 0.4
-BUSY_SECONDS = 3.0
-"""What a busy machine may add to a deadline."""
-LOCK_WAIT_SECONDS = 20.0
+BUSY_SECONDS = 15.0
+"""What a machine that stands still for some seconds may add to a deadline."""
+LOCK_WAIT_SECONDS = 60.0
 """How long a query would take that waits for a lock as writers do: much longer than those two together."""
 PUBLISH_SECONDS = 1.5
 SLOW_SECONDS = 2.0

@@ -11,6 +11,7 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.settings import Settings
 from recallog_schemas.models.tiers.views import TierHits
 from support.events import event, run
+from support.index_process import DEADLINE_SECONDS
 from support.toy_embedder import ChosenVectors
 
 pytestmark = pytest.mark.models("tiers")
@@ -37,7 +38,10 @@ def found(hits: TierHits) -> list[tuple[str, float]]:
 
 
 def a_memory(folder: Path) -> Memory:
-    return Memory.open(Settings.valid(home=folder, index="embedded"), embedder=ChosenVectors(VECTORS))
+    return Memory.open(
+        Settings.valid(home=folder, index="embedded", deadline_seconds=DEADLINE_SECONDS),
+        embedder=ChosenVectors(VECTORS),
+    )
 
 
 @pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "behind"])

@@ -17,6 +17,7 @@ from recallog import Event, Memory, Settings
 from recallog_projections.models.long_term import tables as entries
 from recallog_schemas import triggers
 from support.events import event, recorded, run
+from support.index_process import DEADLINE_SECONDS
 from support.processes import begun, ended
 
 pytestmark = pytest.mark.models("conversations", "facts")
@@ -176,12 +177,12 @@ def test_a_reactor_of_near_duplicates_that_is_killed_merges_each_pair_once(
     ]
 
     async def publish() -> None:
-        async with Memory.open(Settings(home=tmp_path, index="embedded")) as memory:
+        async with Memory.open(Settings(home=tmp_path, index="embedded", deadline_seconds=DEADLINE_SECONDS)) as memory:
             await memory.publish_many([event("agent.configured", payload=settings), *facts])
             await memory.catch_up_index()
 
     async def check() -> None:
-        async with Memory.open(Settings(home=tmp_path, index="embedded")) as memory:
+        async with Memory.open(Settings(home=tmp_path, index="embedded", deadline_seconds=DEADLINE_SECONDS)) as memory:
             await memory.react()
             assert not list(await memory.pending())
             events = await recorded(memory)

@@ -249,7 +249,7 @@ def test_clients_that_do_not_read_do_not_fill_the_memory_of_the_server(tmp_path:
                     connections.enter_context(silent(port, "?start=0:0" if number % 2 else ""))
                 await until_streams(port, SILENT_CLIENTS // 2 + 1)
                 await publish(port, batches)
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await reading
                 await until_streams(port, 0)
                 watching.cancel()

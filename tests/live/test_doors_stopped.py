@@ -17,8 +17,8 @@ from recallog import Remote
 from support.events import event, run
 from support.http import problem
 
-ANSWER_SECONDS_MAX = 10.0
-"""A publisher gives up after 3 s, and everything else after 2 s."""
+ANSWER_SECONDS_MAX = 30.0
+"""A publisher gives up after 3 s, and everything else after 2 s, on a machine that does not stand still."""
 SPACE = "village"
 EVENTS = f"/v1/spaces/{SPACE}/events"
 EPISODIC = f"/v1/spaces/{SPACE}/agents/baker/episodic"

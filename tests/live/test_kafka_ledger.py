@@ -19,10 +19,12 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from deploy.local import LocalKafka
 
 from live.conftest import NewKafka
+from live.support import DEADLINE_SECONDS, SECONDS
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, OutOfRange, StorageError, StorageUnavailable
 from recallog_schemas.errors import UnknownOutcome as Unknown
 from recallog_streams.ledgers.kafka import reading, writing
+from recallog_streams.ledgers.kafka import topic as topics
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger, partition_of
 from recallog_streams.ledgers.ledger import Batch
@@ -39,7 +41,7 @@ def address(kafka: str, topic: str, partitions: int = 1, **options: Any) -> Kafk
 
 @asynccontextmanager
 async def opened(at: KafkaAddress) -> AsyncIterator[KafkaLedger]:
-    ledger = KafkaLedger(at)
+    ledger = KafkaLedger(at, deadline_seconds=DEADLINE_SECONDS)
     try:
         await ledger.open()
         yield ledger
@@ -70,7 +72,7 @@ class TestKafkaLedger(RepeatedIdsContract):
 
     def make(self, folder: Path) -> KafkaLedger:
         self._made += 1
-        return KafkaLedger(address(self._kafka, f"{self._topic}-{self._made}"))
+        return KafkaLedger(address(self._kafka, f"{self._topic}-{self._made}"), deadline_seconds=DEADLINE_SECONDS)
 
 
 # Records on the wire.
@@ -99,7 +101,7 @@ def test_a_record_has_its_space_as_key_and_cloudevents_headers(kafka: str, topic
 
 def test_partitions_are_known_once_it_is_open(kafka: str, topic: str) -> None:
     async def scenario() -> None:
-        ledger = KafkaLedger(address(kafka, topic, 8))
+        ledger = KafkaLedger(address(kafka, topic, 8), deadline_seconds=DEADLINE_SECONDS)
         with pytest.raises(InvariantViolation, match="open"):
             ledger.partition_of("village")
         await ledger.open()
@@ -304,7 +306,7 @@ def test_an_address_without_a_broker_is_reported_at_once() -> None:
         ledger = KafkaLedger(address("127.0.0.1:1", "t"))
         for _ in range(2):
             with pytest.raises(StorageUnavailable, match=r"kafka://127\.0\.0\.1:1/t cannot be reached") as raised:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(SECONDS):
                     await ledger.append(numbered(1))
             assert raised.value.retryable
         await ledger.close()
@@ -328,7 +330,7 @@ def test_a_wrong_login_is_a_permanent_error_and_shows_no_password(kafka: str) ->
 
 def test_a_closed_ledger_raises_an_error(kafka: str, topic: str) -> None:
     async def scenario() -> None:
-        ledger = KafkaLedger(address(kafka, topic))
+        ledger = KafkaLedger(address(kafka, topic), deadline_seconds=DEADLINE_SECONDS)
         await ledger.append(numbered(1))
         await ledger.close()
         await ledger.close()
@@ -391,19 +393,22 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_under_writers(ki
     run(scenario())
 
 
-def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killable: LocalKafka, topic: str) -> None:
+def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(
+    killable: LocalKafka, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         async with opened(address(killable.bootstrap, topic, timeout_seconds=1.5)) as ledger:
             await ledger.append(numbered(1))
-            await ledger.manifest()
-            killable.kill()
-            with pytest.raises(Unknown, match=r"of 2 events 0 are known to be written.*same ids") as unknown:
-                await ledger.append(unsure := numbered(2, first=1))
+            with monkeypatch.context() as patched:
+                patched.setattr(topics, "CHECK_SECONDS", 3_600.0)  # it does not look for the topic again
+                killable.kill()
+                with pytest.raises(Unknown, match=r"of 2 events 0 are known to be written.*same ids") as unknown:
+                    await ledger.append(unsure := numbered(2, first=1))
             assert unknown.value.retryable
             with pytest.raises(StorageUnavailable, match=r"nothing was written: .* cannot be reached"):
                 await ledger.append(numbered(1, first=9))
-            # Concurrent callers wait together, not one after the other.
-            async with asyncio.timeout(5):
+            # Concurrent callers wait together, not one after the other, which would take 30 s.
+            async with asyncio.timeout(20):
                 answers = await asyncio.gather(*(ledger.ends() for _ in range(20)), return_exceptions=True)
             assert {type(answer) for answer in answers} == {StorageUnavailable}
             await asyncio.to_thread(killable.start)
@@ -414,12 +419,15 @@ def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killabl
     run(scenario())
 
 
-def test_closing_returns_while_the_broker_is_down(killable: LocalKafka, topic: str) -> None:
+def test_closing_returns_while_the_broker_is_down(
+    killable: LocalKafka, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "CHECK_SECONDS", 3_600.0)  # it does not look for the topic again
+
     async def scenario() -> None:
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(SECONDS):
             async with opened(address(killable.bootstrap, topic, timeout_seconds=1)) as ledger:
                 await ledger.append(numbered(1))
-                await ledger.manifest()
                 killable.kill()
                 with pytest.raises(Unknown):
                     await ledger.append(numbered(1, first=1))

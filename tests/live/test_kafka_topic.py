@@ -9,6 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from live.support import DEADLINE_SECONDS
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
 from recallog_streams.ledgers.kafka import topic as topics
 from recallog_streams.ledgers.kafka.address import KafkaAddress
@@ -29,7 +30,7 @@ async def administrator(kafka: str) -> AsyncIterator[AIOKafkaAdminClient]:
 
 @asynccontextmanager
 async def opened(kafka: str, topic: str, options: str = "replication=1&partitions=1") -> AsyncIterator[KafkaLedger]:
-    ledger = KafkaLedger(KafkaAddress.parse(f"kafka://{kafka}/{topic}?{options}"))
+    ledger = KafkaLedger(KafkaAddress.parse(f"kafka://{kafka}/{topic}?{options}"), deadline_seconds=DEADLINE_SECONDS)
     try:
         await ledger.open()
         yield ledger
@@ -128,7 +129,10 @@ def test_a_missing_topic_is_not_created_where_that_is_off(kafka: str, topic: str
     address = KafkaAddress.parse(f"kafka://{kafka}/{topic}?replication=1&partitions=1")
 
     async def scenario() -> None:
-        ledger, source = KafkaLedger(address, create=False), KafkaLedger(address).record_source("workers")
+        ledger, source = (
+            KafkaLedger(address, create=False, deadline_seconds=DEADLINE_SECONDS),
+            KafkaLedger(address).record_source("workers"),
+        )
         try:
             for opening in (ledger.open, source.start):
                 with pytest.raises(LedgerMismatch, match="RECALLOG_CREATE_LEDGER"):

@@ -12,10 +12,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from live.conftest import NewKafka, NewRedis
-from live.support import PARTITIONS, SECONDS, Cluster, wait_until
+from live.support import DEADLINE_SECONDS, PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
 from recallog_projections.rows import Changes
 from recallog_projections.stores.redis import RedisStore
+from recallog_projections.stores.redis_server import breaker_of
 from recallog_projections.stores.store import Checkpoint
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
@@ -104,7 +105,7 @@ def counts(cluster: Cluster) -> dict[str, int]:
     """Events by space in the present views, read directly from the store."""
 
     async def work() -> dict[str, int]:
-        store, found = RedisStore(cluster.redis_url), {}
+        store, found = RedisStore(cluster.redis_url, breaker=breaker_of(cluster.redis_url, DEADLINE_SECONDS)), {}
         try:
             for partition in range(PARTITIONS):
                 active = (await store.pointer(partition)).active
@@ -156,7 +157,7 @@ def append(cluster: Cluster, events: Sequence[Event]) -> None:
     """Append as a producer does that knows nothing of the views."""
 
     async def work() -> None:
-        ledger = KafkaLedger(KafkaAddress.parse(str(cluster.settings.ledger)))
+        ledger = KafkaLedger(KafkaAddress.parse(str(cluster.settings.ledger)), deadline_seconds=DEADLINE_SECONDS)
         try:
             await ledger.append(events)
         finally:
@@ -197,7 +198,7 @@ def test_records_that_a_topic_has_lost_are_missed_before_an_append(
         worker.terminate()
 
         async def ahead() -> None:
-            store = RedisStore(cluster.redis_url)
+            store = RedisStore(cluster.redis_url, breaker=breaker_of(cluster.redis_url, DEADLINE_SECONDS))
             try:
                 for partition in range(PARTITIONS):
                     active = (await store.pointer(partition)).active

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 from contract.key_store_contract import key
 from live.conftest import NewRedis
+from live.support import DEADLINE_SECONDS
 from recallog import Settings
 from recallog.composition import compose, database_of
 from recallog.extending import KeptTexts, Record, Rows, Table
 from recallog_projections.stores.redis import RedisStore
-from recallog_projections.stores.redis_server import RedisServer
+from recallog_projections.stores.redis_server import RedisServer, breaker_of
 from recallog_schemas.sealing import Unit
 from recallog_service.access import key_document
 from recallog_service.access.stores import store_of
@@ -26,7 +27,7 @@ def test_keys_of_an_earlier_version_are_found_under_their_names(own_redis: NewRe
     unit, door = Unit("village", "subject", "ann"), key()
 
     async def work() -> None:
-        server = RedisServer(url)
+        server = RedisServer(url, breaker_of(url, DEADLINE_SECONDS))
         await server.command("HSET", SECRETS, "k-1", b"s" * 32)
         await server.command("HSET", UNITS, "k-1", name_of(unit))
         await server.command("HSET", PRESENT, name_of(unit), "k-1")

@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from contract.damage_contract import DamageContract
 from contract.random_commits import NAMES, answers, changes, pages
 from live.conftest import NewRedis
-from recallog_projections.breaker import OPEN_SECONDS
+from live.support import DEADLINE_SECONDS, SECONDS
 from recallog_projections.concurrency import cancel_all
 from recallog_projections.patience import patient
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
 from recallog_projections.stores.redis_format import pack_key
-from recallog_projections.stores.redis_server import RedisServer
+from recallog_projections.stores.redis_server import RedisServer, breaker_of
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import (
@@ -49,9 +49,10 @@ BLOCKED_MS_MAX = 20
 """The longest time that one call may block others."""
 
 
-def new_store(url: str) -> RedisStore:
-    """A store in a new namespace."""
-    return RedisStore(url, namespace=f"test-{os.urandom(6).hex()}")
+def new_store(url: str, namespace: str = "") -> RedisStore:
+    """A store in `namespace`, or in a new one."""
+    breaker = breaker_of(url, DEADLINE_SECONDS)
+    return RedisStore(url, namespace=namespace or f"test-{os.urandom(6).hex()}", breaker=breaker)
 
 
 async def ask(store: RedisStore, *words: Any) -> Any:
@@ -61,7 +62,7 @@ async def ask(store: RedisStore, *words: Any) -> Any:
 
 def reached_again(store: RedisStore) -> None:
     """Return when the store calls its server again, which it does some seconds after a failure."""
-    give_up = time.monotonic() + 2 * OPEN_SECONDS
+    give_up = time.monotonic() + SECONDS
     while time.monotonic() < give_up:
         with suppress(StorageUnavailable):
             run(ask(store, "PING"))
@@ -243,7 +244,7 @@ def test_a_scan_of_large_rows_comes_in_chunks_that_fit_a_reply(store: RedisStore
 
 
 def test_one_of_several_concurrent_writers_wins(store: RedisStore) -> None:
-    others = [RedisStore(store._server.url, namespace=store._namespace) for _ in range(8)]
+    others = [new_store(store._server.url, store._namespace) for _ in range(8)]
 
     async def race() -> list[Outcome]:
         ways = (other.commit(A, at(3), at(4 + n), row(b"%d" % n)) for n, other in enumerate(others))
@@ -277,14 +278,20 @@ def test_a_commit_whose_answer_was_lost_counts_once(store: RedisStore) -> None:
     run(hasty.close())
 
 
-def test_a_store_that_is_closed_while_it_connects_leaves_no_connection_open(redis_url: str) -> None:
+@pytest.mark.parametrize("is_cancelled_first", [False, True])
+def test_a_store_that_is_closed_while_it_connects_leaves_no_connection_open(
+    redis_url: str, is_cancelled_first: bool
+) -> None:
     async def close_after(turns: int) -> None:
         closing = new_store(redis_url)
         asking = [asyncio.create_task(closing.checkpoint(A)) for _ in range(2)]
+        asking += [asyncio.create_task(closing._server.exchange([("PING",)])) for _ in range(2)]
         for _ in range(turns):
             await asyncio.sleep(0)
-        await cancel_all(*asking)
+        if is_cancelled_first:
+            await cancel_all(*asking)
         await closing.close()
+        await asyncio.wait(asking)
 
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -365,7 +372,7 @@ def test_a_garbage_collection_that_died_anywhere_is_finished_by_the_next(store: 
         gone = Generation(f"gone-{calls}", 0, "code", 0)
         build(store, gone, 3, full())
         run(store.retire(gone))
-        dying = RedisStore(store._server.url, namespace=store._namespace)
+        dying = new_store(store._server.url, store._namespace)
         dying._server.command = _dying(dying._server.command, calls)  # type: ignore[method-assign]
         try:
             run(dying.collect_garbage(0))

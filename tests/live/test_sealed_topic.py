@@ -2,6 +2,7 @@
 
 import secrets
 
+from live.support import DEADLINE_SECONDS
 from live.test_kafka_ledger import address
 from recallog_schemas import Event, codec, limits, sealing
 from recallog_streams.keys.memory import MemoryKeys
@@ -13,7 +14,7 @@ from support.events import event, run
 
 async def read_back(url: str, topic: str, sent: list[Event], *, destroy: bool = False) -> Batch:
     """What is read of events that were appended, with all their keys destroyed or not."""
-    ledger = KafkaLedger(address(url, topic))
+    ledger = KafkaLedger(address(url, topic), deadline_seconds=DEADLINE_SECONDS)
     ledger.sealing = Sealing(MemoryKeys)
     try:
         position, *_ = await ledger.append(sent)

@@ -9,8 +9,9 @@ import redis as redis_client
 
 from live.conftest import NewRedis
 from live.servers import Server, created_key
-from live.support import PARTITIONS, SECONDS, Cluster, wait_until
+from live.support import DEADLINE_SECONDS, PARTITIONS, SECONDS, Cluster, wait_until
 from recallog_projections.stores.redis import RedisStore
+from recallog_projections.stores.redis_server import breaker_of
 from support.events import event, run
 
 
@@ -52,7 +53,7 @@ def test_readyz_names_the_partitions_whose_views_cannot_be_read(cluster: Cluster
     worker.kill()
 
     async def without_views(*partitions: int) -> None:
-        store = RedisStore(cluster.redis_url)
+        store = RedisStore(cluster.redis_url, breaker=breaker_of(cluster.redis_url, DEADLINE_SECONDS))
         try:
             for partition in partitions:
                 active = (await store.pointer(partition)).active

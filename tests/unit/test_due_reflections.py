@@ -25,7 +25,7 @@ from support.partitioned import CountingStore, PartitionedLedger
 
 pytestmark = pytest.mark.models("beliefs")
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 def wants(agent: str, threshold: int, space: str = "village") -> Event:

@@ -72,12 +72,12 @@ async def test_a_source_gets_the_question_and_its_first_results_are_shown() -> N
 
 async def test_a_source_that_fails_or_does_not_answer_is_left_out_with_the_reason(tmp_path: Path) -> None:
     sources = {"broken": broken, "silent": silent, "tickets": tickets}
-    settings = Settings(home=tmp_path, index="off", deadline_seconds=0.2)
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=3)
     async with Memory.open(settings, external=sources) as memory:
         await memory.long_term.retain(*A, "Acme pays within ten days.")
         page = await memory.search(*A, "Acme", limit=1, include_external=True)
         assert {hit.source for hit in page.external} == {"tickets"}
-        assert page.external_reason == "broken: RuntimeError; silent: no answer within 0.2 s"
+        assert page.external_reason == "broken: RuntimeError; silent: no answer within 3 s"
         assert len(page.hits) == 1
 
 

@@ -1,10 +1,12 @@
 """When workers fold, and what happens if they cannot."""
 
+import asyncio
 import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 import msgspec
@@ -17,6 +19,7 @@ from recallog_projections.tables import Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, limits
 from recallog_streams.parallel.catching_up import ParallelCatchUp
+from recallog_streams.parallel.processes import WorkerProcess
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
 from support.events import MOMENT, run
@@ -190,6 +193,20 @@ def test_a_worker_that_is_killed_leaves_the_rest_to_this_process(caplog: pytest.
     assert fold(ParallelCatchUp(own, workers=2), own, progress) == fold(ParallelCatchUp(None), own)
     assert "a worker process has ended with exit code -9; the fold continues in one process" in caplog.text
     assert workers_of(os.getpid()) == []
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_worker_whose_start_is_cancelled_is_not_left(turns: int) -> None:
+    async def work() -> None:
+        starting = asyncio.create_task(WorkerProcess.start())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            (await starting).close()
+        assert workers_of(os.getpid()) == []
+
+    run(work())
 
 
 def test_a_throttled_fold_pauses_that_share_of_the_time() -> None:

@@ -14,7 +14,7 @@ from recallog_schemas.errors import InvalidArgument, OutOfRange, StorageUnavaila
 from support.events import event, run
 from support.partitioned import PartitionedLedger
 
-SECONDS_MAX = 10.0
+SECONDS_MAX = 60.0
 
 
 class MeetingStore(MemoryStore):

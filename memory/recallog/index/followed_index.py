@@ -48,8 +48,6 @@ class FollowedIndex(IndexInProcess):
         self._check_open()
         if self._ownership is not None and not self._follows():
             await asyncio.to_thread(self._ownership.take)
-            if self._closed:
-                self._ownership.release()
         self._check_open()
         if not self._follows():  # another call may have begun meanwhile
             self._following = asyncio.create_task(self.indexer.run(StopSignal()))

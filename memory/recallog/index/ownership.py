@@ -34,6 +34,7 @@ class Ownership:
         self._home = home
         self._owner = IndexOwner(os.getpid(), model)
         self._taking = threading.Lock()
+        self._released = False
         self._lock = private_files.LockFile(home / layout.INDEX_LOCK)
 
     def has_index(self) -> bool:
@@ -48,6 +49,8 @@ class Ownership:
         with self._taking:
             if not self._lock.is_held:
                 self._take()
+        if self._released:  # meanwhile: the caller may have been cancelled, and does not know that it is taken
+            self.release()
 
     def _take(self) -> None:
         file = self._home / layout.INDEX_OWNER
@@ -64,11 +67,13 @@ class Ownership:
             raise IndexUnavailable(str(storage_error(error, "folder of the index", file.parent))) from error
 
     def release(self) -> None:
-        """Release the index if this object holds it."""
-        if self._lock.is_held:
-            with suppress(OSError):
-                (self._home / layout.INDEX_OWNER).unlink(missing_ok=True)
-            self._lock.release()
+        """Release the index for good."""
+        self._released = True
+        with self._taking:
+            if self._lock.is_held:
+                with suppress(OSError):
+                    (self._home / layout.INDEX_OWNER).unlink(missing_ok=True)
+                self._lock.release()
 
     def _make_held_error(self) -> IndexUnavailable:
         owner = _read_owner(self._home)

@@ -122,7 +122,7 @@ async def _call_service(
                 case messages.StillWorking():
                     pass
     finally:
-        writer.close()
+        writer.transport.abort()  # closing would wait until a service that is stopped has read the call
 
 
 def read_address(home: Path) -> messages.ServiceAddress:

@@ -83,7 +83,7 @@ class ServerConnection(Host):
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS),
             transport=self._transport,
-            event_hooks={"request": [] if self.tracing is None else [self._name_span]},
+            event_hooks={"request": [self._name_span], "response": [self._close_late]},
         )
 
     async def _name_span(self, request: httpx.Request) -> None:
@@ -91,6 +91,11 @@ class ServerConnection(Host):
         traceparent = None if self.tracing is None else self.tracing.traceparent()
         if traceparent is not None:
             request.headers[TRACEPARENT] = traceparent
+
+    async def _close_late(self, response: httpx.Response) -> None:
+        """Close a connection that was made while the client was closed, which no longer knows it."""
+        if self._closed and (stream := response.extensions.get("network_stream")) is not None:
+            await stream.aclose()
 
     async def close(self) -> None:
         """Close the connections. Calls in progress fail."""

@@ -138,7 +138,7 @@ class RedisServer:
             self._client = self._make_client(self._breaker.deadline_seconds)
         except (ValueError, TypeError) as error:
             raise _invalid_url(error) from None
-        self._warned = False
+        self._warned = self._closed = False
         self._turns: dict[bool, tuple[list[_Words], asyncio.Task[list[Any]]]] = {}
         """By whether they are patient: the calls of this turn of the event loop, and the task that then sends them."""
         self._exchanges: set[asyncio.Task[list[Any]]] = set()
@@ -237,7 +237,8 @@ class RedisServer:
         return await self._breaker.call(work, repeatable=repeatable)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. A call that still connects fails."""
+        self._closed = True
         await cancel_all(*self._exchanges)  # one that connects would open its connection after the others have closed
         await self._client.aclose()
         if "_patient_client" in vars(self):
@@ -248,6 +249,8 @@ class RedisServer:
         try:
             await connection.on_connect()
             await self._check(connection)
+            if self._closed:
+                raise NoConnection("closed meanwhile")
         except BaseException:
             # If it stayed open, the pool would return it next time without this check.
             await connection.disconnect(nowait=True)

@@ -13,6 +13,7 @@ from starlette.routing import Route as Endpoint
 
 from recallog.operations import routes
 from recallog.operations.operation import Operation
+from recallog_projections.concurrency import cancel_all
 from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, UnknownOutcome
 from recallog_service.access import Caller
 from recallog_service.http import requests, sse
@@ -104,9 +105,7 @@ class Jobs:
 
     async def close(self) -> None:
         """Cancel the running jobs."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await cancel_all(*self._tasks.values())
 
     async def _work(self, job: Job, client: HttpClient, operation: Operation, given: Mapping[str, Any]) -> None:
         loop = asyncio.get_running_loop()

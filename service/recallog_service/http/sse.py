@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from recallog_projections.concurrency import cancel_all
 from recallog_service import logs
 
 MEDIA_TYPE = "text/event-stream"
@@ -77,14 +78,12 @@ class EventStream(Response):
             await self._frames.aclose()
             await send({"type": "http.response.body"})
             return
-        pump = asyncio.ensure_future(self._pump(send))
-        leaving = asyncio.ensure_future(_until_left(receive))
+        pump = asyncio.create_task(self._pump(send))
+        leaving = asyncio.create_task(_until_left(receive))
         try:
             await asyncio.wait({pump, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            leaving.cancel()
-            pump.cancel()
-            await asyncio.wait({pump, leaving})
+            await cancel_all(pump, leaving)
         if not pump.cancelled():
             pump.result()
 

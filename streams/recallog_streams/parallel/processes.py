@@ -33,7 +33,10 @@ class WorkerProcess:
     @classmethod
     async def start(cls) -> "WorkerProcess":
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as failed:
+            # First, so that a caller that is cancelled meanwhile leaves no process.
+            reader, writer = await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES)
+            failed.callback(writer.close)
             # Its standard output is separate: a projection may print to it.
             process = subprocess.Popen(
                 [sys.executable, "-m", "recallog_streams.parallel.worker", str(theirs.fileno())],
@@ -41,7 +44,8 @@ class WorkerProcess:
                 stdout=2,
                 pass_fds=[theirs.fileno()],
             )
-        return cls(process, *await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES))
+            failed.pop_all()
+        return cls(process, reader, writer)
 
     async def begin(self, begin: Begin | BeginCalls, code: str) -> None:
         """Raises `WorkersUnusable` if it does not fold as this process does."""

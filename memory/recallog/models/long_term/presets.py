@@ -24,6 +24,7 @@ from recallog.retrieval.channels import ENTITY, HYBRID, KEYWORD, RRF, SEMANTIC, 
 from recallog.retrieval.fusing import RRF_K, fuse
 from recallog.retrieval.query import RecallQuery, now_of, query_terms
 from recallog.retrieval.term_cache import TermCache
+from recallog_projections.concurrency import cancel_all
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import uses
 from recallog_projections.models.long_term.documents import point_id_of
@@ -68,7 +69,7 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
         passing = await live_entries.passing(reading, query.space, query.agent, query.has_fields)
         query = replace(query, points=[point_id_of(row) for row in passing])
     # The engine and the model work while the views are read.
-    searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
+    searching = asyncio.create_task(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
         return await _recall_preset(reading, query, searching)
     except IndexUnavailable as error:
@@ -77,7 +78,7 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
         failed.set_result(EntriesByIndex.failed_with(query, error))
         return await _recall_preset(reading, query, failed)
     finally:
-        searching.cancel()
+        await cancel_all(searching)
 
 
 def _depth(query: RecallQuery) -> int:

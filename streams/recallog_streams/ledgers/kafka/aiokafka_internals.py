@@ -3,12 +3,14 @@
 * `client.AIOKafkaClient` and `protocol`, for single requests: fetches, offsets, a topic's id, creation and settings,
   and sizes on disk. The consumer fetches continuously, and its seek waits for the previous fetch. The admin client
   knows neither topic ids nor sizes, and has a connection of its own.
-* `conn.AIOKafkaConnection`, for the reason why no server accepts the connection: `bootstrap` only logs it.
+* `conn.AIOKafkaConnection`, `AIOKafkaClient.bootstrap`, `_get_conn` and `_conns`, to leave no connection open (see
+  `_ClosingClient`), and for the reason why no server accepts the connection: aiokafka's `bootstrap` only logs it.
 * `record`, for the records of fetched batches. The consumer makes an object of each record, and fails at headers whose
   names are not UTF-8.
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
 * `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
   cluster is unreachable: `stop` waits without a limit for the batches of a broker that does not answer.
+* `AIOKafkaConsumer._client`, to end a consumer whose cluster is unreachable.
 * `AIOKafkaConsumer._subscription` and `_coordinator`, for the time of the last fetch of each partition.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
@@ -17,20 +19,21 @@ FetchRequest/Response 13, DescribeLogDirsRequest/Response 2 and IncrementalAlter
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from itertools import chain
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.partitioner import murmur2
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import (
     Boolean,
@@ -48,6 +51,8 @@ from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
+
+Client = TypeVar("Client")
 
 LATEST: Final = -1
 """The next offset that readers see."""
@@ -90,14 +95,70 @@ class UnknownTopicId(kafka.KafkaError):
     retriable = True
 
 
+class _ClosingClient(AIOKafkaClient):
+    """A client that leaves no connection open: aiokafka's does if it is cancelled while it connects for the first time,
+    and if a request connects while it is closed, or later."""
+
+    settings: Mapping[str, Any]
+    _is_closed = False
+
+    async def bootstrap(self) -> None:
+        options = {name: value for name, value in self.settings.items() if name != "bootstrap_servers"}
+        reason: Exception = kafka.KafkaConnectionError()
+        for host, port, _ in self.hosts:
+            connection = AIOKafkaConnection(host, port, **options)
+            try:
+                await connection.connect()
+                self.cluster.update_metadata(await connection.send(MetadataRequest([])))
+            except BaseException as error:
+                await _close(connection)
+                if not isinstance(error, OSError | kafka.KafkaError):
+                    raise
+                if getattr(reason, "retriable", True):  # otherwise it was a refusal, such as a wrong password
+                    reason = error
+            else:
+                if self.cluster.brokers():
+                    await _close(connection)
+                else:  # the cluster starts: this broker is asked again
+                    self._conns["bootstrap", ConnectionGroup.DEFAULT] = connection
+                self._sync_task = asyncio.create_task(self._md_synchronizer())  # type: ignore[no-untyped-call]
+                return
+        raise reason
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for connection in self._conns.values():
+            if connection._writer is not None:  # it would wait until a broker that does not read has everything
+                connection._writer.transport.abort()
+        await super().close()  # type: ignore[no-untyped-call]
+
+    async def _get_conn(self, *args: Any, **options: Any) -> Any:
+        connection = await super()._get_conn(*args, **options)  # type: ignore[no-untyped-call]
+        if connection is not None and self._is_closed:
+            await _close(connection)
+            return None
+        return connection
+
+
+def make_client(kind: Callable[..., Client], settings: Mapping[str, Any], **options: Any) -> Client:
+    """A client, producer or consumer of aiokafka that leaves no connection open, with the `settings` of every client.
+
+    When it starts, it raises the reason why no server can be used, perhaps an `OSError`.
+    """
+    made = kind(**settings, **options)
+    client: Any = getattr(made, "client", getattr(made, "_client", made))
+    client.__class__, client.settings = _ClosingClient, settings
+    return made
+
+
 class KafkaClient:
     """A connection to the cluster for single requests. Every call may raise a `KafkaError`."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._client = AIOKafkaClient(**settings)
+        self._client: Any = make_client(AIOKafkaClient, settings)
 
     async def bootstrap(self) -> None:
-        """Connect to one of the servers."""
+        """Connect to one of the servers. Raises the reason why none of them can be used, perhaps an `OSError`."""
         await self._client.bootstrap()
 
     async def close(self) -> None:
@@ -221,21 +282,13 @@ def _check(code: int, doing: str) -> None:
         raise error(doing)
 
 
-async def try_connecting(host: str, port: int, settings: Mapping[str, Any]) -> None:
-    """Connect to one server and disconnect. Raises the reason why it cannot be done."""
-    connection = AIOKafkaConnection(host, port, **settings)
-    try:
-        await connection.connect()
-    except kafka.KafkaError:
-        await _close(connection)  # a broker that refuses a password closes the connection a moment later
-        raise
-    await _close(connection)
-
-
 async def _close(connection: AIOKafkaConnection) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_END_SECONDS):
-            await connection.close()
+    """Close a connection, and return when it is closed: with TLS, or if the broker refuses it, that takes a moment."""
+    closed = connection.close()
+    if connection._protocol is not None:  # otherwise it has never been open
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                await closed
 
 
 def fetch_times(consumer: AIOKafkaConsumer) -> dict[tuple[str, int], int | None]:
@@ -256,6 +309,16 @@ def key_hash(key: bytes) -> int:
     return int(murmur2(key)) & 0x7FFFFFFF
 
 
+async def stop_consumer(consumer: AIOKafkaConsumer, seconds: float) -> None:
+    """Leave the group, or end the consumer if that takes longer than `seconds`."""
+    try:
+        with suppress(kafka.KafkaError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await consumer.stop()
+    finally:
+        await consumer._client.close()
+
+
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
     """End a producer and abandon its batches. Takes `_END_SECONDS` at most, also if no broker answers."""
 
@@ -269,7 +332,6 @@ async def end_without_flushing(producer: AIOKafkaProducer) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await producer._sender.close()
-    await producer.client.close()
 
 
 class RecordFields(NamedTuple):

@@ -2,17 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Final, TypeVar
+from ssl import SSLError
+from typing import Any, Final, TypeVar
 
-from aiokafka.errors import (
-    KafkaConnectionError,
-    KafkaError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
-    RequestTimedOutError,
-    StaleMetadata,
-)
+from aiokafka import AIOKafkaProducer
+from aiokafka import errors as kafka
 
 from recallog_projections.breaker import Breaker
 from recallog_projections.patience import answer_seconds
@@ -20,7 +14,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import StorageError, StorageUnavailable
 from recallog_streams.ledgers.kafka import client_log
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, try_connecting
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, end_without_flushing, make_client
 from recallog_streams.ledgers.kafka.failures import name_error
 
 Result = TypeVar("Result")
@@ -28,11 +22,11 @@ Result = TypeVar("Result")
 RETRY_WAIT_SECONDS: Final = 0.1
 NO_ANSWER: Final = (
     OSError,
-    KafkaConnectionError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
-    RequestTimedOutError,  # aiokafka's own, if a broker does not answer
-    StaleMetadata,
+    kafka.KafkaConnectionError,
+    kafka.KafkaTimeoutError,
+    kafka.NodeNotReadyError,
+    kafka.RequestTimedOutError,  # aiokafka's own, if a broker does not answer
+    kafka.StaleMetadata,
 )
 """Errors that do not come from the cluster."""
 
@@ -73,7 +67,7 @@ class KafkaConnection:
         patience = deadline_seconds if patience_seconds is None else patience_seconds
         try:
             return await self._breaker.call(lambda: self._ask(work, deadline_seconds, patience), patience)
-        except (KafkaError, NotImplementedError) as error:
+        except (kafka.KafkaError, NotImplementedError) as error:
             raise name_error(error, self.address, doing) from error
 
     async def _ask(
@@ -85,8 +79,8 @@ class KafkaConnection:
         while True:
             try:
                 return await work(client)
-            except KafkaError as error:
-                if not error.retriable or now() > give_up:
+            except (kafka.KafkaError, OSError) as error:
+                if not getattr(error, "retriable", True) or now() > give_up:
                     raise
             self.check_open()
             client.refresh_metadata()
@@ -111,10 +105,11 @@ class KafkaConnection:
                     await client.bootstrap()
                     for topic in self._watched:
                         await client.watch(topic)
+                    self.check_open()
                 except BaseException as error:
                     await client.close()
-                    if isinstance(error, KafkaError):
-                        raise await self._reason(error) from None
+                    if isinstance(error, SSLError):  # a refusal, unlike any other OSError
+                        raise name_error(error, self.address, "connecting") from None
                     raise
                 self._clients[deadline_seconds] = client
             return self._clients[deadline_seconds]
@@ -123,34 +118,32 @@ class KafkaConnection:
         """The limit of one request: a little less than the deadline, or half of that if another server can be tried."""
         return max(1, round(900 * deadline_seconds / min(2, len(self.address.servers))))
 
-    async def _reason(self, error: KafkaError) -> Exception:
-        """Why no server accepts the connection: aiokafka only logs whether it was a password or a certificate."""
-        settings = {name: value for name, value in self.settings.items() if name != "bootstrap_servers"}
-        reason: Exception = error
-        for server in self.address.servers:
-            host, _, port = server.rpartition(":")
-            try:
-                await try_connecting(host.strip("[]"), int(port), settings)
-            except (OSError, TimeoutError, KafkaError) as found:
-                reason = found
-                refused = name_error(found, self.address, "connecting")
-                if not isinstance(refused, StorageUnavailable):
-                    return refused
-        return reason
-
     async def close(self) -> None:
-        """Close all connections; requests in progress fail. Takes at most `deadline_seconds`."""
+        """Close all connections; requests in progress fail. A client that connects is closed as soon as it has."""
         self._closed = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.deadline_seconds), self._lock:
-                clients, self._clients = [*self._clients.values()], {}
-                for client in clients:
-                    await client.close()
+        clients, self._clients = [*self._clients.values()], {}
+        for client in clients:
+            await client.close()
+
+    async def start_producer(self, **options: Any) -> AIOKafkaProducer:
+        """A producer that has connected.
+
+        Leaves nothing open if it fails, is cancelled, or if the ledger is closed meanwhile. Raises `KafkaError` or
+        `OSError`.
+        """
+        producer = make_client(AIOKafkaProducer, self.settings, **options)
+        try:
+            await producer.start()
+            self.check_open()
+        except BaseException:
+            await end_without_flushing(producer)
+            raise
+        return producer
 
 
 def _reason_of(error: Exception) -> str:
-    if isinstance(error, RequestTimedOutError | TimeoutError):
+    if isinstance(error, kafka.RequestTimedOutError | TimeoutError):
         return "does not answer"
-    if isinstance(error, NodeNotReadyError | StaleMetadata):  # their texts say no more
+    if isinstance(error, kafka.NodeNotReadyError | kafka.StaleMetadata):  # their texts say no more
         return "cannot be reached"
     return f"cannot be reached ({str(error) or type(error).__name__})"

@@ -97,13 +97,7 @@ class TriggerTopic(TriggerQueue):
         async with self._starting:
             if self._producer is None:
                 await self.create()
-                producer = AIOKafkaProducer(linger_ms=2, **self._address.connection())
-                try:
-                    await producer.start()
-                except BaseException:
-                    await end_without_flushing(producer)
-                    raise
-                self._producer = producer
+                self._producer = await self._connection.start_producer(linger_ms=2)
             return self._producer
 
     async def _end(self, producer: AIOKafkaProducer | None) -> None:
@@ -118,5 +112,5 @@ class TriggerTopic(TriggerQueue):
         await agents.run(agents.app_of(self._address, group, self.name, lambda data: handle(decode(data))), started)
 
     async def close(self) -> None:
-        await self._end(self._producer)
         await self._connection.close()
+        await self._end(self._producer)

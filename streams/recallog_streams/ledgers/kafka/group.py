@@ -12,24 +12,17 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import (
-    CorruptRecordException,
-    KafkaError,
-    LeaderNotAvailableError,
-    NoError,
-    OffsetOutOfRangeError,
-)
+from aiokafka import errors as kafka
 
 from recallog_projections.concurrency import cancel_all
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka import markers
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition, KafkaClient
+from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition, KafkaClient, make_client, stop_consumer
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.headers import traceparent_of
 from recallog_streams.ledgers.kafka.reading import FETCH_BYTES, Fetched, select_committed
@@ -69,7 +62,7 @@ class ConsumerGroupSource(RecordSource):
         self._group_checked_at = -math.inf
         self._connection = KafkaConnection(address)
         """Not shared: a fetch that waits for records delays all requests after it."""
-        self._topic_id = b""
+        self._topics = Topics(self._connection, create=False)
         self._fetches: dict[int, _Fetch] = {}
         """By the id of the broker."""
         self._next: dict[int, int] = {}
@@ -79,8 +72,11 @@ class ConsumerGroupSource(RecordSource):
     async def start(self) -> None:
         self._next, self._lost = {}, set()
         self._connection = KafkaConnection(self._address, limits.PATIENT_SECONDS)
-        self._topic_id = (await Topics(self._connection, create=False).open()).id_bytes
-        consumer = AIOKafkaConsumer(
+        self._topics = Topics(self._connection, create=False)
+        await self._topics.open()
+        consumer = make_client(
+            AIOKafkaConsumer,
+            self._connection.settings,
             group_id=self._group,
             enable_auto_commit=False,
             auto_offset_reset="none",
@@ -89,7 +85,6 @@ class ConsumerGroupSource(RecordSource):
             # A partition whose views are being built is not polled for as long as that takes.
             max_poll_interval_ms=round(_IDLE_SECONDS_MAX * 1000),
             retry_backoff_ms=100,
-            **self._address.connection(),
         )
         consumer.subscribe([self._address.topic], listener=_Pausing(consumer))
         try:
@@ -98,8 +93,8 @@ class ConsumerGroupSource(RecordSource):
             async with asyncio.timeout(self._address.timeout_seconds + 2 * SESSION_SECONDS):
                 await consumer.start()
         except BaseException as error:
-            await _stop_consumer(consumer)
-            if isinstance(error, KafkaError | OSError):  # TimeoutError is an OSError
+            await stop_consumer(consumer, _STOP_SECONDS)
+            if isinstance(error, kafka.KafkaError | OSError):  # TimeoutError is an OSError
                 raise self._unavailable(error) from error
             raise
         self._consumer = consumer
@@ -107,10 +102,11 @@ class ConsumerGroupSource(RecordSource):
     async def stop(self) -> None:
         fetches, self._fetches = self._fetches, {}
         await cancel_all(*(fetch.answer for fetch in fetches.values()))
+        await self._topics.close()
         await self._connection.close()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
-            await _stop_consumer(consumer)
+            await stop_consumer(consumer, _STOP_SECONDS)
 
     def list_assigned(self) -> frozenset[int]:
         return frozenset(topic_partition.partition for topic_partition in self._start_consumer().assignment())
@@ -151,15 +147,16 @@ class ConsumerGroupSource(RecordSource):
                 await self._start_consumer().getmany()
         except TimeoutError:
             pass
-        except KafkaError as error:
+        except kafka.KafkaError as error:
             raise self._unavailable(error) from error
 
     async def _fetch(
         self, client: KafkaClient, partitions: Collection[int], wait_seconds: float
     ) -> list[tuple[int, int, FetchedPartition]]:
         """The first answers: partition, first offset, and what was fetched. Fetches from other brokers go on."""
+        topic = await self._topics.open()
         for node, starts in self._plan_fetches(client, partitions).items():
-            answer = client.fetch(node, self._topic_id, starts, bytes_max=FETCH_BYTES, wait_seconds=wait_seconds)
+            answer = client.fetch(node, topic.id_bytes, starts, bytes_max=FETCH_BYTES, wait_seconds=wait_seconds)
             self._fetches[node] = _Fetch(starts, asyncio.create_task(answer))
         if not self._fetches:  # no partition has a leader now
             await asyncio.sleep(RETRY_WAIT_SECONDS)
@@ -170,7 +167,7 @@ class ConsumerGroupSource(RecordSource):
             if fetch.answer.done():
                 del self._fetches[node]
                 found += [(each, fetch.starts[each], answer) for each, answer in fetch.answer.result().items()]
-        if any(answer.error is not NoError for _, _, answer in found):
+        if any(answer.error is not kafka.NoError for _, _, answer in found):
             client.refresh_metadata()
             await asyncio.sleep(RETRY_WAIT_SECONDS)
         return found
@@ -184,7 +181,7 @@ class ConsumerGroupSource(RecordSource):
         for partition in random.sample([*partitions], len(partitions)):
             try:
                 node = client.leader(self._address.topic, partition)
-            except LeaderNotAvailableError:
+            except kafka.LeaderNotAvailableError:
                 client.refresh_metadata()
                 continue
             if node not in self._fetches:
@@ -193,11 +190,11 @@ class ConsumerGroupSource(RecordSource):
 
     def _batch(self, partition: int, found: FetchedPartition) -> Batch | None:
         fetched: Fetched | None = None
-        if found.error is OffsetOutOfRangeError:
+        if found.error is kafka.OffsetOutOfRangeError:
             self._lost.add(partition)
         try:
             fetched = select_committed(found, math.inf, f"{self._address.topic}-{partition}")
-        except CorruptRecordException as error:
+        except kafka.CorruptRecordException as error:
             _log.warning("a fetch from %s is repeated: %r", self._address, error)
             self._lost.add(partition)
         if fetched is None:
@@ -243,9 +240,3 @@ class _Pausing(ConsumerRebalanceListener):
         for partition in assigned:
             self._consumer.seek(partition, 0)  # without a position it asks for the committed one, and there is none
             self._consumer.pause(partition)
-
-
-async def _stop_consumer(consumer: AIOKafkaConsumer) -> None:
-    with suppress(KafkaError, TimeoutError):
-        async with asyncio.timeout(_STOP_SECONDS):
-            await consumer.stop()

@@ -20,8 +20,9 @@ from functools import partial
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, NoError, NotEnoughReplicasError
 
+from recallog_projections.concurrency import gather_limited
 from recallog_streams.ledgers.kafka import markers
-from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient
+from recallog_streams.ledgers.kafka.aiokafka_internals import KafkaClient, end_without_flushing
 from recallog_streams.ledgers.kafka.connection import NO_ANSWER, RETRY_WAIT_SECONDS, KafkaConnection
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic_settings import RETIRED_BYTES
@@ -91,8 +92,11 @@ class Retirement:
         """Append markers to all partitions by `work`, and return the ends after them."""
 
         async def mark(_: KafkaClient) -> list[int]:
-            async with AIOKafkaProducer(**self._connection.settings, acks="all") as producer:
-                return await asyncio.gather(*(work(producer, partition) for partition in range(partitions)))
+            producer = await self._connection.start_producer(acks="all")
+            try:
+                return await gather_limited(partial(work, producer), range(partitions), partitions)
+            finally:
+                await end_without_flushing(producer)
 
         return await self._connection.ask("writing to it", mark, patience_seconds=self._patience_seconds)
 

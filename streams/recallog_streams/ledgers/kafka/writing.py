@@ -179,21 +179,15 @@ class Writer:
         async with self._lock:
             self._connection.check_open()
             if self._producer is None:
-                producer = AIOKafkaProducer(
-                    **self._connection.settings,
-                    acks="all",
-                    enable_idempotence=True,
-                    compression_type="zstd",
-                    max_batch_size=min(BATCH_BYTES, batch_bytes),
-                )
                 try:
-                    await producer.start()
-                    self._connection.check_open()
-                except BaseException as error:
-                    await _stop(producer, self._connection.deadline_seconds)
-                    if isinstance(error, KafkaError):
-                        raise name_error(error, self._address, "connecting to append; nothing was written") from error
-                    raise
+                    producer = await self._connection.start_producer(
+                        acks="all",
+                        enable_idempotence=True,
+                        compression_type="zstd",
+                        max_batch_size=min(BATCH_BYTES, batch_bytes),
+                    )
+                except (KafkaError, OSError) as error:
+                    raise name_error(error, self._address, "connecting to append; nothing was written") from error
                 self._producer = producer
             return self._producer
 
@@ -206,25 +200,22 @@ class Writer:
             leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Wait up to the deadline for batches in flight, then abandon them."""
-        producer = None
-        with suppress(TimeoutError):  # one that is being started stops when it finds the ledger closed
-            async with asyncio.timeout(self._connection.deadline_seconds), self._lock:
-                producer, self._producer = self._producer, None
-        if producer is not None:
-            await _stop(producer, self._connection.deadline_seconds)
+        """Wait up to the deadline for batches in flight, then abandon them. A producer that starts ends when it has."""
+        if self._producer is not None:
+            self._replace(self._producer)
         if self._leaving:
             await asyncio.wait(self._leaving)
 
 
 async def _stop(producer: AIOKafkaProducer, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await producer.flush()
-            await producer.stop()
-            return
-    # Its `stop` would wait without a limit for an unreachable broker. Callers of `append` have their own limit.
-    await end_without_flushing(producer)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await producer.flush()
+                await producer.stop()
+    finally:
+        # Its `stop` would wait without a limit for an unreachable broker. Callers of `append` have their own limit.
+        await end_without_flushing(producer)
 
 
 async def _note_arrival(
