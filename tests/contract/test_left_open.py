@@ -9,15 +9,21 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import RequestTimedOutError
+from aiokafka.protocol.metadata import MetadataRequest
 
 from recallog.remote.connection import ServerConnection
 from recallog_projections.concurrency import cancel_all
 from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import make_client, stop_consumer
 from recallog_streams.ledgers.kafka.connection import KafkaConnection
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
-from support.kafka_stand_in import METADATA, TOPIC, VERSIONS, KafkaStandIn, kafka_stand_in
+from support.kafka_stand_in import BROKER, COORDINATOR, METADATA, TOPIC, VERSIONS, KafkaStandIn, kafka_stand_in
+from support.waiting import WAIT_SECONDS, until
 
 TURNS = 40
 """Turns of the event loop in which a client connects to a broker that answers at once."""
@@ -91,6 +97,44 @@ def test_a_client_that_ends_while_it_connects_leaves_no_connection_open(
             broker.silent = silent
             for turns in range(0, TURNS, 8 if silent else 1):
                 asyncio.run(end_after(turns))
+
+
+def test_a_client_closes_although_a_broker_has_not_read_its_last_request() -> None:
+    """It has no answer, so that aiokafka has begun to close the connection, and waits until the broker reads."""
+    large = MetadataRequest(["t" * 30_000] * 500)  # more than the buffers of the system take
+
+    async def work(broker: KafkaStandIn) -> None:
+        settings = KafkaAddress.parse(f"kafka://127.0.0.1:{broker.port}/{TOPIC}").connection()
+        client = make_client(AIOKafkaClient, settings | {"request_timeout_ms": 500})
+        await client.bootstrap()
+        assert await client.ready(BROKER)
+        broker.unread = (METADATA,)
+        with pytest.raises(RequestTimedOutError):
+            await client.send(BROKER, large)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await client.close()
+
+    with nothing_left_open(), kafka_stand_in() as broker:
+        asyncio.run(work(broker))
+
+
+def test_a_consumer_whose_group_does_not_answer_leaves_no_task() -> None:
+    async def work(broker: KafkaStandIn) -> None:
+        async def is_asked() -> bool:
+            return COORDINATOR in broker.asked
+
+        settings = KafkaAddress.parse(f"kafka://127.0.0.1:{broker.port}/{TOPIC}").connection()
+        consumer = make_client(AIOKafkaConsumer, settings, group_id="group", enable_auto_commit=False)
+        consumer.subscribe([TOPIC])
+        starting = asyncio.create_task(consumer.start())
+        await until(is_asked, "the consumer looks for its group")
+        await cancel_all(starting)
+        await stop_consumer(consumer, 0.01)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    with nothing_left_open(), kafka_stand_in() as broker:
+        broker.known[COORDINATOR], broker.unread = 0, (COORDINATOR,)
+        asyncio.run(work(broker))
 
 
 class Answering(BaseHTTPRequestHandler):

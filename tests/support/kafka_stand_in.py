@@ -3,41 +3,54 @@
 import asyncio
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from struct import Struct
 
 from aiokafka.protocol.admin import ApiVersionRequest, ApiVersionResponse_v0
+from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.metadata import MetadataRequest, MetadataResponse_v1
 
 VERSIONS = ApiVersionRequest.API_KEY
 METADATA = MetadataRequest.API_KEY
+COORDINATOR = FindCoordinatorRequest.API_KEY
 TOPIC = "events"
+BROKER = 1
+"""The id of the broker."""
 _LENGTH, _HEAD = Struct(">i"), Struct(">hhi")
 
 
 class KafkaStandIn:
-    """Answers in an event loop of its own. It leaves requests of the kinds in `silent` without an answer."""
+    """Answers in an event loop of its own. It leaves requests of the kinds in `silent` without an answer, and does not
+    even read those in `unread`, and what follows them."""
 
     def __init__(self) -> None:
         self.port = 0
         self.silent: Collection[int] = ()
+        self.unread: Collection[int] = ()
+        self.known = {VERSIONS: 0, METADATA: 1}
+        """The latest version of each kind of request that it says it knows."""
+        self.asked: list[int] = []
+        """The kinds of the requests that arrived."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(EOFError, ConnectionError):
+        with closing(writer), suppress(EOFError, ConnectionError):
             while True:
                 (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-                kind, _, number = _HEAD.unpack((await reader.readexactly(length))[: _HEAD.size])
+                kind, _, number = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+                self.asked.append(kind)
+                if kind in self.unread:
+                    await asyncio.Event().wait()
+                await reader.readexactly(length - _HEAD.size)
                 answer = None if kind in self.silent else self._answer(kind)
                 if answer is not None:
                     writer.write(_LENGTH.pack(_LENGTH.size + len(answer)) + _LENGTH.pack(number) + answer)
-        writer.close()
 
     def _answer(self, kind: int) -> bytes | None:
         if kind == VERSIONS:
-            return ApiVersionResponse_v0(0, [(VERSIONS, 0, 0), (METADATA, 0, 1)]).encode()
+            return ApiVersionResponse_v0(0, [(each, 0, latest) for each, latest in self.known.items()]).encode()
         if kind == METADATA:
-            topic = (0, TOPIC, False, [(0, 0, 1, [1], [1])])
-            return MetadataResponse_v1([(1, "127.0.0.1", self.port, None)], 1, [topic]).encode()
+            topic = (0, TOPIC, False, [(0, 0, BROKER, [BROKER], [BROKER])])
+            return MetadataResponse_v1([(BROKER, "127.0.0.1", self.port, None)], BROKER, [topic]).encode()
         return None
 
     async def run(self, started: threading.Event, ended: asyncio.Event) -> None:

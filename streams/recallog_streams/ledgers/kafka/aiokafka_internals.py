@@ -3,14 +3,15 @@
 * `client.AIOKafkaClient` and `protocol`, for single requests: fetches, offsets, a topic's id, creation and settings,
   and sizes on disk. The consumer fetches continuously, and its seek waits for the previous fetch. The admin client
   knows neither topic ids nor sizes, and has a connection of its own.
-* `conn.AIOKafkaConnection`, `AIOKafkaClient.bootstrap`, `_get_conn` and `_conns`, to leave no connection open (see
-  `_ClosingClient`), and for the reason why no server accepts the connection: aiokafka's `bootstrap` only logs it.
+* `conn.AIOKafkaConnection` and its `_protocol`, `AIOKafkaClient.bootstrap`, `_get_conn` and `_conns`, to leave no
+  connection open (see `_ClosingClient`), and for the reason why no server accepts the connection: aiokafka's
+  `bootstrap` only logs it.
 * `record`, for the records of fetched batches. The consumer makes an object of each record, and fails at headers whose
   names are not UTF-8.
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
 * `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
   cluster is unreachable: `stop` waits without a limit for the batches of a broker that does not answer.
-* `AIOKafkaConsumer._client`, to end a consumer whose cluster is unreachable.
+* `AIOKafkaConsumer._client`, `_coordinator`, `_fetcher` and their tasks, to end one whose cluster is unreachable.
 * `AIOKafkaConsumer._subscription` and `_coordinator`, for the time of the last fetch of each partition.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
@@ -23,6 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from itertools import chain
+from ssl import SSLError
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -51,6 +53,8 @@ from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
+
+from recallog_projections.concurrency import cancel_all
 
 Client = TypeVar("Client")
 
@@ -114,7 +118,7 @@ class _ClosingClient(AIOKafkaClient):
                 await _close(connection)
                 if not isinstance(error, OSError | kafka.KafkaError):
                     raise
-                if getattr(reason, "retriable", True):  # otherwise it was a refusal, such as a wrong password
+                if getattr(reason, "retriable", not isinstance(reason, SSLError)):  # otherwise it was a refusal
                     reason = error
             else:
                 if self.cluster.brokers():
@@ -128,8 +132,7 @@ class _ClosingClient(AIOKafkaClient):
     async def close(self) -> None:
         self._is_closed = True
         for connection in self._conns.values():
-            if connection._writer is not None:  # it would wait until a broker that does not read has everything
-                connection._writer.transport.abort()
+            _abort(connection)
         await super().close()  # type: ignore[no-untyped-call]
 
     async def _get_conn(self, *args: Any, **options: Any) -> Any:
@@ -283,12 +286,17 @@ def _check(code: int, doing: str) -> None:
 
 
 async def _close(connection: AIOKafkaConnection) -> None:
-    """Close a connection, and return when it is closed: with TLS, or if the broker refuses it, that takes a moment."""
+    """Close a connection, and return when it is closed."""
+    _abort(connection)
     closed = connection.close()
     if connection._protocol is not None:  # otherwise it has never been open
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_END_SECONDS):
-                await closed
+        await asyncio.wait([closed])  # if it is cancelled, `closed` is not: others may wait for it
+
+
+def _abort(connection: AIOKafkaConnection) -> None:
+    """Drop what is not sent. A connection that is being closed waits for a broker that does not read, too."""
+    if connection._protocol is not None and (transport := connection._protocol._transport) is not None:
+        transport.abort()
 
 
 def fetch_times(consumer: AIOKafkaConsumer) -> dict[tuple[str, int], int | None]:
@@ -317,6 +325,10 @@ async def stop_consumer(consumer: AIOKafkaConsumer, seconds: float) -> None:
                 await consumer.stop()
     finally:
         await consumer._client.close()
+        fetcher, group = consumer._fetcher, consumer._coordinator
+        if fetcher is not None and group is not None:  # their tasks would wait, or repeat requests, without a limit
+            tasks = fetcher._fetch_task, group._coordination_task, group._heartbeat_task
+            await cancel_all(*filter(None, tasks))
 
 
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
