@@ -16,6 +16,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from recallog.remote.connection import ServerConnection
 from recallog_projections.concurrency import cancel_all
+from recallog_projections.stores.redis_server import RedisServer, breaker_of
+from recallog_schemas.errors import StorageError
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import make_client, stop_consumer
 from recallog_streams.ledgers.kafka.connection import KafkaConnection
@@ -23,6 +25,7 @@ from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from support.kafka_stand_in import BROKER, COORDINATOR, METADATA, TOPIC, VERSIONS, KafkaStandIn, kafka_stand_in
+from support.redis_stand_in import redis_stand_in
 from support.waiting import WAIT_SECONDS, until
 
 TURNS = 40
@@ -135,6 +138,24 @@ def test_a_consumer_whose_group_does_not_answer_leaves_no_task() -> None:
     with nothing_left_open(), kafka_stand_in() as broker:
         broker.known[COORDINATOR], broker.unread = 0, (COORDINATOR,)
         asyncio.run(work(broker))
+
+
+def test_a_client_of_redis_that_is_closed_while_it_connects_does_not_make_redis_unavailable_to_others() -> None:
+    async def work() -> None:
+        async with redis_stand_in() as url:
+            breaker = breaker_of(url)
+            closing, other = RedisServer(url, breaker), RedisServer(url, breaker)
+            calling = asyncio.create_task(closing.exchange([("PING",)]))
+            await asyncio.sleep(0)
+            await closing.close()
+            with pytest.raises(StorageError, match="closed; open it again") as raised:
+                await calling
+            assert not raised.value.retryable  # also a patient call ends
+            await other.command("PING")
+            await other.close()
+
+    with nothing_left_open():
+        asyncio.run(work())
 
 
 class Answering(BaseHTTPRequestHandler):

@@ -250,7 +250,7 @@ class RedisServer:
             await connection.on_connect()
             await self._check(connection)
             if self._closed:
-                raise NoConnection("closed meanwhile")
+                raise StorageError(f"the memory that used the Redis at {self.address} is closed; open it again")
         except BaseException:
             # If it stayed open, the pool would return it next time without this check.
             await connection.disconnect(nowait=True)
