@@ -17,7 +17,13 @@ from recallog_embedding_endpoint.embedder import EndpointEmbedder
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_projections.stores.redis_server import breaker_of
-from recallog_schemas.errors import EmbedderUnavailable, IndexUnavailable, RecallogError, StorageUnavailable
+from recallog_schemas.errors import (
+    EmbedderUnavailable,
+    IndexUnavailable,
+    RecallogError,
+    StorageError,
+    StorageUnavailable,
+)
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from recallog_streams.locks.redis import RedisLock
@@ -130,3 +136,16 @@ def test_calls_that_wait_together_end_together(name: str) -> None:
 
     with silent_server("silent") as port:
         asyncio.run(scenario(port))
+
+
+def test_a_refusal_is_named_also_if_another_server_of_the_cluster_is_down() -> None:
+    async def ask(servers: str) -> None:
+        ledger = KafkaLedger(KafkaAddress.parse(f"kafka://{servers}/t?security_protocol=SSL"))
+        with pytest.raises(StorageError, match="no TLS") as raised:
+            await ledger.ends()
+        assert not raised.value.retryable
+        await ledger.close()
+
+    with silent_server("half an answer", b"HTTP/1.1 400\r\n\r\n") as plain, silent_server("refuses") as down:
+        for _ in range(10):  # aiokafka tries the servers in random order
+            asyncio.run(ask(f"127.0.0.1:{plain},127.0.0.1:{down}"))

@@ -182,7 +182,7 @@ def test_a_stopped_kafka_costs_questions_nothing_and_an_append_its_limit(stoppab
                 try:
                     publishing = asyncio.create_task(published(memory, stoppable.events(20, 30)))
                     until = running_seconds() + STOPPED_SECONDS
-                    while running_seconds() < until or asked.answered <= 50:
+                    while running_seconds() < until or len(asked.seconds) <= 50:
                         await asyncio.sleep(0.05)
                 finally:
                     stoppable.kafka.resume()
