@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import httpx
@@ -25,7 +25,7 @@ from recallog.operations.operation import GenAi, Scope
 from recallog.sync import Memory as SyncMemory
 from recallog_service.access import Access
 from recallog_service.http.app import Application
-from recallog_streams.ledgers.kafka import group, writing
+from recallog_streams.ledgers.kafka import connection, group, writing
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
@@ -179,8 +179,12 @@ class Broker:
     def __init__(self) -> None:
         self.records: list[Any] = []
 
-    def aiokafka(self, **_: Any) -> "Broker":
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def aiokafka(self, *_: Any, **__: Any) -> "Broker":
         return self
+
+    async def end(self, *_: Any) -> None: ...
 
     async def start(self) -> None: ...
 
@@ -230,8 +234,10 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr(writing, "AIOKafkaProducer", broker.aiokafka)
-    monkeypatch.setattr(group, "AIOKafkaConsumer", broker.aiokafka)
+    monkeypatch.setattr(connection, "make_client", broker.aiokafka)
+    monkeypatch.setattr(group, "make_client", broker.aiokafka)
+    monkeypatch.setattr(writing, "end_without_flushing", broker.end)
+    monkeypatch.setattr(group, "stop_consumer", broker.end)
     monkeypatch.setattr(group, "KafkaConnection", broker.connection)
     monkeypatch.setattr(group, "Topics", broker.topics)
     return broker
