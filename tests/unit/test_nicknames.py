@@ -131,6 +131,8 @@ def test_nobody_else_is_given_a_nickname(tmp_path: Path, opened: Callable[[Path]
         ("다들 동생을 룰루라고 불러.", "룰루가 좋아하는 빵은?", False),
         ("다들 나를 룰루라고 불러.", "룰루가 좋아하는 빵은?", True),
         ("मेरा नाम क्या है?", "लूलू को क्या पसंद है?", False),
+        ("मेरा नाम लूलूवती है।", "लूलू को क्या पसंद है?", False),
+        ("मेरा नाम रामा है।", "राम को क्या पसंद है?", False),
         ("No, nobody minds, call me 'Lulu'.", "Which bread does Lulu like?", True),
         ("It is not on my badge but all call me Lulu.", "Which bread does Lulu like?", True),
     ],

@@ -29,7 +29,9 @@ _BEFORE, _AFTER = (
 )
 _BEGINS = re.compile(rf"(?<![^\W\d_\u3000-\uffff])(?P<said>{_BEFORE})[\s:\uff1a]*{_QUOTE}?(?:ب(?=\w))?", re.IGNORECASE)
 _ENDS = re.compile(f"{_QUOTE}?(?P<said>{_AFTER})")
-_GOES_ON = re.compile(r"[^\W_\u3000-\uffff]|['\u2019]s\b|(?![吧呢啊呀哦喔啦嘛就])[一-鿿]")
+_GOES_ON = re.compile(
+    r"[^\W_\u3000-\uffff]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f]|['\u2019]s\b|(?![吧呢啊呀哦喔啦嘛就])[一-鿿]"
+)
 """After a word that is not the whole name, or not a name: "call me Lulu's friend", "我叫妈妈来" ("I had Mum come")."""
 _DENIED = re.compile(WORDS["denied by"], re.VERBOSE)
 _DENIED_CHARS = 100
