@@ -2,8 +2,8 @@
 
 That is the `at` of the newest of these events in the order of the ledger. It is not the latest `at`: one event of a
 producer whose clock is wrong would otherwise age everything until the real time has caught up. Events that are ahead of
-their records (`Record.is_ahead`) are counted, but set no clock. An entry or item sets no clock back: its `at` may be the
-time of what it says.
+their records (`Record.is_ahead`) are counted, but set no clock. An entry or item sets no clock back: its `at` may be
+the time of what it says.
 """
 
 from collections.abc import Mapping, Sequence
