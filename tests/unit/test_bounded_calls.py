@@ -89,3 +89,16 @@ async def test_a_time_limit_of_the_function_itself_is_its_error() -> None:
 
     with pytest.raises(TimeoutError, match="the socket timed out"):
         await bounded_calls.call_within(WAIT_SECONDS, "recallog-test", fail)
+
+
+class Exhausted(Reranker):
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [next(iter(()))]
+
+
+async def test_a_reranker_that_lacks_a_next_item_fails_at_once(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, index="off", deadline_seconds=WAIT_SECONDS)
+    async with Memory.open(settings, reranker=Exhausted()) as memory:
+        await told(memory)
+        found = await memory.recall(*A, "What burned?")
+        assert found.degraded == "the reranker failed: RuntimeError: StopIteration()"

@@ -87,6 +87,7 @@ DAYS: list[tuple[str, str]] = [
     ("Was habe ich vorletztes Jahr gesagt?", "2021-01-01..2021-12-31"),
     ("What did I do the weekend before last?", "2023-04-29..2023-04-30"),
     ("What did I do the week before last month?", "2023-04-01..2023-04-30"),
+    ("What did I do the weekend before last month?", "2023-04-01..2023-04-30"),
     ("¿Qué hice el fin de semana antepasado?", "2023-04-29..2023-04-30"),
     ("Qu'ai-je fait l'avant-dernier week-end ?", "2023-04-29..2023-04-30"),
     ("Was habe ich am vorletzten Wochenende gemacht?", "2023-04-29..2023-04-30"),

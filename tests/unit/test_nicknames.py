@@ -91,6 +91,8 @@ NOT_CLAIMED = {
     "a-quotation-within-a-sentence": said("ludwig", "He always says 'call me Lulu' to guests."),
     "quoted-lines": said("ludwig", "She wrote this:\n> Call me Lulu.\n> Bye!"),
     "a-refusal": said("ludwig", "Please don't call me Lulu!"),
+    "a-refusal-of-all": said("ludwig", "Nobody ever calls me Lulu."),
+    "a-quotation-that-begins-earlier": said("ludwig", 'She says "hi, just call me Lulu" to guests.'),
     "a-request-to-somebody": said("ludwig", "You can call me, Lulu."),
     "a-friend-of-the-person": said("ludwig", "They call me Lulu's friend."),
     "a-longer-name": said("ludwig", "Call me Lulubelle."),
@@ -115,6 +117,30 @@ def test_nobody_else_is_given_a_nickname(tmp_path: Path, opened: Callable[[Path]
                 assert await find_meant(memory, "Which bread does Lulu like?", space=space) == set(), space
 
     run(work())
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "named"),
+    [
+        ("我叫妈妈来接我。", "妈妈喜欢什么面包？", False),
+        ("老板叫我看看。", "看看什么面包？", False),
+        ("大家都叫我姐姐吧。", "姐姐喜欢什么面包？", True),
+        ("みんなは妹をルルと呼んでいます。", "ルルさんの好きなパンは？", False),
+        ("彼は「ルルって呼んで」と言った。", "ルルさんの好きなパンは？", False),
+        ("私のことを「ルル」って呼んで。", "ルルさんの好きなパンは？", True),
+        ("다들 동생을 룰루라고 불러.", "룰루가 좋아하는 빵은?", False),
+        ("다들 나를 룰루라고 불러.", "룰루가 좋아하는 빵은?", True),
+        ("मेरा नाम क्या है?", "लूलू को क्या पसंद है?", False),
+        ("मेरा नाम लूलूवती है।", "लूलू को क्या पसंद है?", False),
+        ("मेरा नाम रामा है।", "राम को क्या पसंद है?", False),
+        ("No, nobody minds, call me 'Lulu'.", "Which bread does Lulu like?", True),
+        ("It is not on my badge but all call me Lulu.", "Which bread does Lulu like?", True),
+    ],
+)
+def test_words_after_a_phrase_are_a_nickname_only_if_they_end_it(
+    tmp_path: Path, text: str, question: str, named: bool
+) -> None:
+    assert meant_after(tmp_path, by_words, [said("lucia", text)], question) == ({"lucia"} if named else set())
 
 
 @BOTH
@@ -169,9 +195,11 @@ def test_an_erased_nickname_names_nobody(tmp_path: Path) -> None:
         ("Lulu喜欢什么？", ["Lulu"]),
         ("小明和露露去了哪里？", ["小明", "露露"]),
         ("昨天我们去了哪里？", []),
-        ("룰루는 어디에 있어?", ["룰루", "어디에", "있어"]),
+        ("룰루는 어디에 있어?", ["룰루"]),
         ("ルルちゃんはどこ？", ["ルル"]),
-        ("أين لولو؟", ["أين", "لولو"]),
+        ("أين لولو؟", ["لولو"]),
+        ("लूलू का नाम क्या है?", ["लूलू", "नाम"]),
+        ("大家天天看看书，谢谢", []),
     ],
 )
 def test_words_of_a_question_that_may_be_names(question: str, words: list[str]) -> None:
@@ -197,6 +225,23 @@ def test_another_word_in_another_script_names_nobody() -> None:
     agents = ["Melanie", "Caroline", "bob-smith", "Thomas"]
     for question in ("Когда мы ездили в Минск?", "昨日コーヒーを飲みましたか", "昨天安排了什么", "오늘 점심은 뭐야?"):
         assert find_named(question, agents) == {}
+
+
+@pytest.mark.parametrize(
+    ("agent", "question"),
+    [
+        ("blake", "Wo ist die Brücke?"),
+        ("casey", "Wer kauft Käse?"),
+        ("kay", "राहुल क्या चाहता है?"),
+        ("kai", "राहुल का घर कहाँ है?"),
+        ("hal", "هل وصل القطار؟"),
+        ("karl", "كل يوم؟"),
+        ("ali", "우리 어디 가?"),
+        ("maya", "妈妈去哪里了？"),
+    ],
+)
+def test_an_ordinary_word_that_sounds_like_a_short_name_names_nobody(agent: str, question: str) -> None:
+    assert find_named(question, [agent]) == {}
 
 
 def test_a_name_in_the_same_script_is_not_compared_by_its_sound() -> None:

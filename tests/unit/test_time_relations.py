@@ -109,3 +109,11 @@ def test_a_question_may_ask_for_nothing_but_a_time(question: str) -> None:
 
     rest = time_relations.beyond_times(question, time_relations.find(question))
     assert query_terms(rest, ()).terms == ()
+
+
+def test_a_noun_that_is_a_verb_of_another_language_is_asked_for() -> None:
+    from recallog.retrieval.query import query_terms
+
+    question = "What did we say about the war last week?"  # not German "war"
+    rest = time_relations.beyond_times(question, time_relations.find(question))
+    assert query_terms(rest, ()).terms == ("war",)

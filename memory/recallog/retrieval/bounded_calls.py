@@ -44,7 +44,8 @@ async def _run(thread: str, function: Callable[..., Any], *arguments: Any) -> An
         try:
             result.set_result(function(*arguments))
         except BaseException as error:  # noqa: BLE001 - the query gets it
-            result.set_exception(error)
+            # A future that is awaited does not accept a `StopIteration`.
+            result.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
 
     threading.Thread(target=copy_context().run, args=(call,), name=thread, daemon=True).start()
     return await asyncio.wrap_future(result)

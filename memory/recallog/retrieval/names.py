@@ -64,6 +64,7 @@ _TIMES = {
 }
 """Words that begin with a capital letter, and are seldom names."""
 WORDS = dict(read_sections("name_words.txt"))
+_NOT_NAMES = {*_TIMES, *terms.FUNCTION_WORDS, *WORDS["not names"].split()}
 
 
 class _Word(NamedTuple):
@@ -127,7 +128,7 @@ def find_possible(question: str) -> Iterator[tuple[int, int, str]]:
     """The words of a question that may be names, each after its start and its end (exclusive)."""
     for match in _possible().finditer(question):
         word = match.group().lower()
-        if not match.group()[0].islower() and word not in _TIMES and word not in terms.FUNCTION_WORDS:
+        if not match.group()[0].islower() and word not in _NOT_NAMES:
             yield *match.span(), match.group()
 
 

@@ -27,12 +27,15 @@ _QUOTE = "[\"'\u2018\u2019“”„«»「」『』]"
 _BEFORE, _AFTER = (
     "|".join(WORDS[section].replace(" ", r"\s").splitlines()) for section in ("before the name", "after the name")
 )
-_BEGINS = re.compile(
-    rf"(?<!{_QUOTE})(?<![^\W\d_\u3000-\uffff])(?:{_BEFORE})[\s:\uff1a]*{_QUOTE}?(?:ب(?=\w))?", re.IGNORECASE
+_BEGINS = re.compile(rf"(?<![^\W\d_\u3000-\uffff])(?P<said>{_BEFORE})[\s:\uff1a]*{_QUOTE}?(?:ب(?=\w))?", re.IGNORECASE)
+_ENDS = re.compile(f"{_QUOTE}?(?P<said>{_AFTER})")
+_GOES_ON = re.compile(
+    r"[^\W_\u3000-\uffff]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f]|['\u2019]s\b|(?![吧呢啊呀哦喔啦嘛就])[一-鿿]"
 )
-_ENDS = re.compile(f"{_QUOTE}?(?:{_AFTER})")
-_GOES_ON = re.compile(r"[^\W_\u3000-\uffff]|['\u2019]s\b")
-"""After a word that is not the whole name, or not a name: "call me Lulu's friend"."""
+"""After a word that is not the whole name, or not a name: "call me Lulu's friend", "我叫妈妈来" ("I had Mum come")."""
+_DENIED = re.compile(WORDS["denied by"], re.VERBOSE)
+_DENIED_CHARS = 100
+"""Characters before a phrase that are searched for what denies it."""
 
 
 async def find_nicknames(
@@ -68,13 +71,18 @@ async def find_nicknames(
     return [(name, agent) for name, having in agents.items() if len(having) <= SHARED_MAX for agent in sorted(having)]
 
 
-def _find_claimed(text: str, possible: Iterable[str]) -> Iterator[str]:
+def _find_claimed(text: str, possible: Sequence[str]) -> Iterator[str]:
     """The words of `possible` that the author of a text in lower case is called."""
-    for match in _BEGINS.finditer(text):
-        yield from (
-            word
-            for word in possible
-            if text.startswith(word, match.end()) and not _GOES_ON.match(text, match.end() + len(word))
-        )
-    for match in _ENDS.finditer(text):
-        yield from (word for word in possible if text.endswith(word, 0, match.start()))
+    found = [
+        (phrase, word)
+        for phrase in _BEGINS.finditer(text)
+        for word in possible
+        if text.startswith(word, phrase.end()) and not _GOES_ON.match(text, phrase.end() + len(word))
+    ]
+    found += [
+        (each, word) for each in _ENDS.finditer(text) for word in possible if text.endswith(word, 0, each.start())
+    ]
+    for phrase, word in found:
+        end = phrase.start("said")
+        if not _DENIED.search(text, max(0, end - _DENIED_CHARS), end):
+            yield word

@@ -17,18 +17,20 @@ _SILENT = re.compile(r"r(?![aeiouywh])|(?<=.)h")
 _VOWELS = re.compile("[aeiouyw]+")
 _REPEATED = re.compile(r"(.)\1+")
 _CONSONANTS_MIN = 3
-"""If two words have fewer consonants, their vowels are compared too."""
+"""If two words have fewer consonants, their vowels are compared too: with two, one vowel may differ."""
+_AFTER_LATIN = "\u0250"
+"""The first character after the Latin letters with accents: "Brücke" is not in another script than "Blake"."""
 
 
 def sound_alike(one: str, other: str) -> bool:
-    """Whether two words in lower case may be one name, if one of them is in ASCII and the other is not."""
-    if one.isascii() == other.isascii():
+    """Whether two words in lower case may be one name, if one of them is in Latin letters and the other is not."""
+    if (max(one) < _AFTER_LATIN) == (max(other) < _AFTER_LATIN):
         return False
     consonants = find_consonants(one)
     return (
         bool(consonants)
         and consonants == find_consonants(other)
-        and (len(consonants) >= _CONSONANTS_MIN or count_edits(_romanize(one), _romanize(other)) <= 1)
+        and (len(consonants) >= _CONSONANTS_MIN or count_edits(_romanize(one), _romanize(other)) < len(consonants))
     )
 
 
