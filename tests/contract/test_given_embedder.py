@@ -60,6 +60,17 @@ def events(texts: Sequence[str] = TEXTS) -> list[Event]:
     return [event(payload={"text": text}) for text in texts]
 
 
+def settings_of(home: Path, endpoint: EmbeddingEndpoint) -> Settings:
+    """Settings whose embedder is an endpoint."""
+    return Settings(
+        home=home,
+        index="embedded",
+        embedder=endpoint.name,
+        index_idle_seconds=0,
+        deadline_seconds=DEADLINE_SECONDS,
+    )
+
+
 def opened(home: Path, embedder: ToyEmbedder, **more: Any) -> Memory:
     return Memory.open(
         Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS, **more), embedder=embedder
@@ -277,14 +288,7 @@ def test_a_process_that_was_killed_leaves_no_owner_behind(tmp_path: Path, endpoi
     async def work() -> None:
         (tmp_path / layout.INDEX).mkdir()
         (tmp_path / layout.INDEX_OWNER).write_bytes(msgspec.json.encode(IndexOwner(1, "gone model")))
-        settings = Settings(
-            home=tmp_path,
-            index="embedded",
-            embedder=endpoint.name,
-            index_idle_seconds=0,
-            deadline_seconds=DEADLINE_SECONDS,
-        )
-        async with indexed(Memory.open(settings)) as memory:
+        async with indexed(Memory.open(settings_of(tmp_path, endpoint))) as memory:
             assert (await memory.recall(*A, QUESTION)).degraded is None
         assert not (tmp_path / layout.INDEX_OWNER).exists()
 
@@ -313,13 +317,7 @@ def test_another_model_is_refused_until_the_index_is_built_again(tmp_path: Path)
 
 def test_from_an_embedder_of_the_settings_to_a_given_one_and_back(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     async def work() -> None:
-        by_settings = Settings(
-            home=tmp_path,
-            index="embedded",
-            embedder=endpoint.name,
-            index_idle_seconds=0,
-            deadline_seconds=DEADLINE_SECONDS,
-        )
+        by_settings = settings_of(tmp_path, endpoint)
         async with indexed(Memory.open(by_settings)):
             pass
         async with opened(tmp_path, Own()) as memory:
